@@ -1,0 +1,106 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The two definite answers.
+var (
+	ErrHeld = errors.New("held by another")
+	ErrLost = errors.New("lease lost")
+)
+
+// InvalidError reports input that was refused at the door: nothing was sent.
+type InvalidError struct {
+	Field  string // the field or argument
+	Reason string // what is wrong with it, as the rest of a sentence
+}
+
+func (e *InvalidError) Error() string { return "invalid " + e.Field + ": it " + e.Reason }
+
+// Error is how a backend reports that a verb did not succeed. It never holds an
+// owner.
+type Error struct {
+	Op   string // acquire, renew, release or wait
+	Key  string
+	Node string // the server; empty where there is only one
+	Err  error  // ErrHeld, ErrLost or the cause
+}
+
+func (e *Error) Error() string {
+	if e.Node == "" {
+		return fmt.Sprintf("%s %q: %v", e.Op, e.Key, e.Err)
+	}
+	return fmt.Sprintf("%s %q on %s: %v", e.Op, e.Key, e.Node, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// QuorumError reports that a verb did not succeed on enough nodes, node by node.
+//
+// It is ErrHeld or ErrLost only where enough nodes answered for that to be
+// definite; one node's refusal among others that did not answer is not.
+type QuorumError struct {
+	Op      string
+	Key     string
+	Need    int     // how many nodes had to agree
+	Verdict error   // ErrHeld, ErrLost, or nil: too few nodes answered
+	Nodes   []error // one for each node, in order: nil where it agreed or was not waited for
+}
+
+func (e *QuorumError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %q: ", e.Op, e.Key)
+	if e.Verdict != nil {
+		fmt.Fprintf(&b, "%v: ", e.Verdict)
+	}
+	fmt.Fprintf(&b, "fewer than %d of %d nodes agreed", e.Need, len(e.Nodes))
+	sep := ": "
+	for i, err := range e.Nodes {
+		if err != nil {
+			fmt.Fprintf(&b, "%snode %d: %v", sep, i, cause(err))
+			sep = "; "
+		}
+	}
+	return b.String()
+}
+
+// Unwrap gives the verdict and the causes of the nodes that did not answer. A
+// node's own ErrHeld or ErrLost is left out: it is not the quorum's.
+func (e *QuorumError) Unwrap() []error {
+	var all []error
+	if e.Verdict != nil {
+		all = append(all, e.Verdict)
+	}
+	for _, err := range e.Nodes {
+		if err != nil && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost) {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+// ErrorType is a word for metrics and spans: held, lost or unreachable.
+func (e *QuorumError) ErrorType() string {
+	switch e.Verdict {
+	case ErrHeld:
+		return "held"
+	case ErrLost:
+		return "lost"
+	}
+	return "unreachable"
+}
+
+// cause drops the verb and the key that a node's error repeats, not the node.
+func cause(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if e.Node == "" {
+		return e.Err
+	}
+	return fmt.Errorf("%s: %w", e.Node, e.Err)
+}
