@@ -1,0 +1,139 @@
+package memory
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+type shard struct {
+	mu    sync.Mutex
+	holds map[string]*hold
+	spare *hold // the last one freed, for the next to be granted
+}
+
+// hold is a key that is held, and the line of those who wait for it. It passes
+// from holder to holder, so that a key with a line is never free.
+type hold struct {
+	key   string // empty while spare
+	owner string
+	token backend.Token
+	until time.Time   // when the term ends
+	timer *time.Timer // rings then, or earlier if the term was started anew
+	line  list.List   // of *waiter
+}
+
+type waiter struct {
+	want    backend.Lease
+	granted chan backend.Lease // takes one without blocking
+}
+
+// at returns who holds key now, or nil. A term that has passed has ended, even
+// if its timer is late.
+func (b *Backend) at(s *shard, key string, now time.Time) *hold {
+	h := s.holds[key]
+	if h != nil && !now.Before(h.until) {
+		h = b.pass(s, h, now)
+	}
+	return h
+}
+
+// open gives a free key a hold without holder.
+func (s *shard) open(key string) *hold {
+	h := s.spare
+	if h == nil {
+		h = new(hold)
+	}
+	s.spare, s.holds[key], h.key = nil, h, key
+	return h
+}
+
+// try grants a key that is free or already the owner's.
+func (b *Backend) try(s *shard, want backend.Lease, now time.Time) (backend.Lease, bool) {
+	if want.Start.IsZero() {
+		want.Start = now
+	}
+	h := b.at(s, want.Key, now)
+	switch {
+	case h == nil:
+		return b.grant(s, s.open(want.Key), want, now), true
+	case h.owner == want.Owner:
+		b.extend(h, want, now)
+		want.Token = h.token
+		return want, true
+	}
+	return backend.Lease{}, false
+}
+
+// grant makes want the holder of h.
+func (b *Backend) grant(s *shard, h *hold, want backend.Lease, now time.Time) backend.Lease {
+	want.Token = b.next(want.Token)
+	h.owner, h.token, h.until = want.Owner, want.Token, now.Add(want.TTL)
+	if h.timer == nil {
+		h.timer = time.AfterFunc(want.TTL, func() { b.ring(s, h) })
+	} else {
+		h.timer.Reset(want.TTL)
+	}
+	return want
+}
+
+// extend starts the term of the holder anew, never shortens it, and lifts its
+// token to l's.
+func (b *Backend) extend(h *hold, l backend.Lease, now time.Time) {
+	if until := now.Add(l.TTL); until.After(h.until) {
+		h.until = until
+	}
+	if l.Token > h.token {
+		h.token = l.Token
+		b.reach(l.Token)
+	}
+}
+
+// pass ends a hold: the key goes to the head of the line, else it is free and
+// pass returns nil.
+func (b *Backend) pass(s *shard, h *hold, now time.Time) *hold {
+	if head := h.line.Front(); head != nil {
+		w := h.line.Remove(head).(*waiter)
+		w.want.Start = now
+		w.granted <- b.grant(s, h, w.want, now)
+		return h
+	}
+	delete(s.holds, h.key)
+	h.timer.Stop()
+	h.key, h.owner = "", ""
+	s.spare = h
+	return nil
+}
+
+// ring ends a hold whose term has passed.
+func (b *Backend) ring(s *shard, h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	switch left := h.until.Sub(now); {
+	case h.key == "": // released before this timer could be stopped
+	case left > 0:
+		h.timer.Reset(left)
+	default:
+		b.pass(s, h, now)
+	}
+}
+
+// next draws a token: the next one, or floor if that is larger.
+func (b *Backend) next(floor backend.Token) backend.Token {
+	for {
+		last := b.last.Load()
+		if t := max(last+1, int64(floor)); b.last.CompareAndSwap(last, t) {
+			return backend.Token(t)
+		}
+	}
+}
+
+// reach makes every later token larger than t.
+func (b *Backend) reach(t backend.Token) {
+	for last := b.last.Load(); last < int64(t) && !b.last.CompareAndSwap(last, int64(t)); {
+		last = b.last.Load()
+	}
+}
