@@ -1,0 +1,125 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+var releaseChecks = []check{
+	{"release/frees", "A key is free once it was released, by whichever client.", 0, releaseFrees},
+	{"release/repeat", "A Release repeated within the term, as after a lost reply, is nil.", 0, releaseRepeat},
+	{"release/spares-next", "A Release repeated after another got the key is ErrLost and takes nothing from it.", 0, releaseSparesNext},
+	{"release/foreign", "A Release by anybody but the holder takes nothing from it.", 0, releaseForeign},
+	{"release/after-expiry", "A Release after the end of the term is ErrLost.", expiry, releaseAfterExpiry},
+	{"release/after-renewal", "A Release repeated within the term that a Renew began is nil.", expiry, releaseAfterRenewal},
+	{"release/taken", "A Release of a lease that ran out, of a key that another holds, is ErrLost and takes nothing from it.", expiry, releaseTaken},
+	{"release/never-granted", "A lease that was never granted may be released: nothing comes of it, and nobody is harmed.", 0, releaseNeverGranted},
+}
+
+func releaseFrees(t *trial) {
+	for _, b := range []backend.Backend{t.b, t.peer} {
+		held := t.acquire(t.b, t.lease(long))
+		t.release(b, held)
+		t.free()
+	}
+}
+
+// Case 35.
+func releaseRepeat(t *trial) {
+	held := t.acquire(t.b, t.lease(long))
+	for range 3 {
+		t.release(t.b, held)
+	}
+	t.release(t.peer, held)
+	t.free()
+}
+
+// Cases 33 and 38.
+func releaseSparesNext(t *trial) {
+	held := t.acquire(t.b, t.lease(long))
+	t.release(t.b, held)
+	next := t.acquire(t.b, t.lease(long)) // through the same client
+	t.lost("Release repeated after another got the key", func() error { return t.b.Release(t.ctx, held) })
+	t.lost("Release repeated after another got the key", func() error { return t.peer.Release(t.ctx, held) })
+	t.holds(next)
+	t.release(t.b, next)
+}
+
+func releaseForeign(t *trial) {
+	held := t.acquire(t.b, t.lease(long))
+	other := t.lease(long)
+	other.Token = max(held.Token, 1)
+	t.lost("Release by another than the holder", func() error { return t.b.Release(t.ctx, other) })
+	t.lost("Release by another than the holder", func() error { return t.peer.Release(t.ctx, other) })
+	t.holds(held)
+	t.release(t.b, held)
+}
+
+// Case 36.
+func releaseAfterExpiry(t *trial) {
+	t.timed(func(term time.Duration) bool {
+		held, ok := t.lapsed(term)
+		if !ok {
+			return false
+		}
+		t.lost("Release after the end of the term", func() error { return t.b.Release(t.ctx, held) })
+		t.free()
+		return true
+	})
+}
+
+func releaseAfterRenewal(t *trial) {
+	t.timed(func(term time.Duration) bool {
+		held, ok := t.brief(t.b, t.lease(term))
+		if !ok {
+			return false
+		}
+		sleepUntil(held.Start.Add(term / 2))
+		first := held
+		held.TTL, held.Start = long, time.Now()
+		err := t.persist(func() error { return t.b.Renew(t.ctx, held) })
+		if !time.Now().Before(first.Until()) {
+			return false
+		}
+		if err != nil {
+			t.Fatalf("Renew %v before the end of validity: %v, want nil", time.Until(first.Until()), err)
+		}
+		sleepUntil(first.Start.Add(2 * term))
+		t.release(t.b, held)
+		t.release(t.b, held) // long after the first term, within the second
+		return true
+	})
+}
+
+func releaseTaken(t *trial) {
+	t.timed(func(term time.Duration) bool {
+		held, ok := t.lapsed(term)
+		if !ok {
+			return false
+		}
+		next := t.acquire(t.peer, t.lease(long))
+		t.lost("Release while another holds", func() error { return t.b.Release(t.ctx, held) })
+		t.refused(t.b)
+		t.renew(t.peer, next)
+		t.release(t.peer, next)
+		return true
+	})
+}
+
+func releaseNeverGranted(t *trial) {
+	t.undo(t.b, t.lease(long)) // of a key that is free
+	t.free()
+
+	held := t.acquire(t.b, t.lease(long))
+	t.undo(t.peer, t.lease(long))
+	t.holds(held)
+	t.release(t.b, held)
+
+	// The reply to the grant was lost, so the caller knows of no token.
+	want := t.lease(long)
+	t.acquire(t.b, want)
+	t.undo(t.b, want)
+	t.undo(t.b, want)
+	t.free()
+}

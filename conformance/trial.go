@@ -1,0 +1,220 @@
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+const (
+	long   = 20 * time.Second       // a term that does not pass while a case runs
+	short  = 200 * time.Millisecond // the first try of a term that has to pass
+	soon   = 3 * time.Second        // what takes longer is not prompt, on the busiest machine
+	budget = 60 * time.Second       // no case waits longer, whatever the backend does
+)
+
+// trial is one run of a case: a testing.TB that prints the rule first, two
+// clients of the store, and the vocabulary of the cases.
+type trial struct {
+	testing.TB
+	check
+	b, peer backend.Backend
+	ctx     context.Context // ends with the budget
+	key     string          // of this run alone
+
+	unfenced bool
+
+	mu     sync.Mutex
+	broken bool            // the rule has been printed
+	owners []string        // all that were drawn
+	asked  []backend.Lease // what may have been granted
+}
+
+func newTrial(tb testing.TB, h Harness, c check) *trial {
+	t := &trial{TB: tb, check: c, b: h.New(tb), key: "conformance:" + c.id + ":" + rand.Text(), unfenced: h.Unfenced}
+	t.peer = t.b
+	if h.Peer != nil {
+		t.peer = h.Peer(tb, t.b)
+	}
+	var cancel context.CancelFunc
+	t.ctx, cancel = context.WithTimeout(tb.Context(), budget)
+	tb.Cleanup(cancel)
+	return t
+}
+
+func (t *trial) Errorf(format string, args ...any) {
+	t.Helper()
+	t.announce()
+	t.TB.Errorf(format, args...)
+}
+
+func (t *trial) Fatalf(format string, args ...any) {
+	t.Helper()
+	t.announce()
+	t.TB.Fatalf(format, args...)
+}
+
+func (t *trial) announce() {
+	t.Helper()
+	t.mu.Lock()
+	first := !t.broken
+	t.broken = true
+	t.mu.Unlock()
+	if first {
+		t.TB.Errorf("broken rule %s: %s", t.id, t.rule)
+	}
+}
+
+// tidy releases whatever the case may have left on a shared server.
+func (t *trial) tidy() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), soon)
+	defer cancel()
+	for _, l := range t.asked {
+		_ = t.b.Release(ctx, l)
+	}
+}
+
+func (t *trial) note(l backend.Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked = append(t.asked, l)
+}
+
+func (t *trial) waiter(b backend.Backend) backend.Waiter {
+	w, _ := backend.As[backend.Waiter](b)
+	return w
+}
+
+// lease is a new attempt at the key of the trial.
+func (t *trial) lease(ttl time.Duration) backend.Lease {
+	owner := rand.Text()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owners = append(t.owners, owner)
+	return backend.Lease{Key: t.key, Owner: owner, TTL: ttl, Start: time.Now()}
+}
+
+// unknown says that err leaves the outcome open, so that the call is repeated.
+func (t *trial) unknown(err error) bool {
+	var invalid *backend.InvalidError
+	return err != nil && t.ctx.Err() == nil && !errors.As(err, &invalid) &&
+		!errors.Is(err, backend.ErrHeld) && !errors.Is(err, backend.ErrLost)
+}
+
+// persist repeats a call whose outcome is unknown: on a busy machine a server
+// may miss a time-out, which breaks no rule.
+func (t *trial) persist(call func() error) error {
+	err := call()
+	for range 3 {
+		if !t.unknown(err) {
+			break
+		}
+		t.Logf("repeated after %v", err)
+		time.Sleep(10 * time.Millisecond)
+		err = call()
+	}
+	return err
+}
+
+func (t *trial) tryAcquire(b backend.Backend, want backend.Lease) (got backend.Lease, err error) {
+	err = t.persist(func() error {
+		got, err = b.Acquire(t.ctx, want)
+		return err
+	})
+	if !errors.Is(err, backend.ErrHeld) {
+		t.note(want)
+	}
+	return got, err
+}
+
+// acquire takes a key that is free, or the owner's.
+func (t *trial) acquire(b backend.Backend, want backend.Lease) backend.Lease {
+	t.Helper()
+	got, err := t.tryAcquire(b, want)
+	if err != nil {
+		t.Fatalf("Acquire of a key that nobody else holds: %v, want a grant", err)
+	}
+	return got
+}
+
+// refused asks for a key that another holds.
+func (t *trial) refused(b backend.Backend) {
+	t.Helper()
+	switch got, err := t.tryAcquire(b, t.lease(long)); {
+	case err == nil:
+		t.Fatalf("Acquire of a key that another holds: granted with token %d, want ErrHeld", got.Token)
+	case !errors.Is(err, backend.ErrHeld):
+		t.Fatalf("Acquire of a key that another holds: %v, want ErrHeld", err)
+	}
+}
+
+func (t *trial) renew(b backend.Backend, held backend.Lease) {
+	t.Helper()
+	held.Start = time.Now()
+	if err := t.persist(func() error { return b.Renew(t.ctx, held) }); err != nil {
+		t.Fatalf("Renew by the holder: %v, want nil", err)
+	}
+}
+
+func (t *trial) release(b backend.Backend, held backend.Lease) {
+	t.Helper()
+	if err := t.persist(func() error { return b.Release(t.ctx, held) }); err != nil {
+		t.Fatalf("Release by the holder: %v, want nil", err)
+	}
+}
+
+// lost expects ErrLost of a call.
+func (t *trial) lost(what string, call func() error) {
+	t.Helper()
+	if err := t.persist(call); !errors.Is(err, backend.ErrLost) {
+		t.Errorf("%s: %v, want ErrLost", what, err)
+	}
+}
+
+// undo gives up an attempt whose outcome is of no interest any more. Release
+// may say ErrLost, if another holds the key.
+func (t *trial) undo(b backend.Backend, want backend.Lease) {
+	t.Helper()
+	want.Token = 0
+	err := t.persist(func() error { return b.Release(t.ctx, want) })
+	if err != nil && !errors.Is(err, backend.ErrLost) {
+		t.Errorf("Release of what may never have been granted: %v, want nil or ErrLost", err)
+	}
+}
+
+// holds checks that held is still the holder's, seen from both sides.
+func (t *trial) holds(held backend.Lease) {
+	t.Helper()
+	t.refused(t.peer)
+	t.renew(t.b, held)
+}
+
+// free checks that the key can be had. Clean-up in the background may take a
+// moment, so that a refusal is final only when it lasts.
+func (t *trial) free() {
+	t.Helper()
+	if _, err := t.soonFree(); err != nil {
+		t.Fatalf("the key should be free, but for %v: %v", soon, err)
+	}
+}
+
+// soonFree takes the key as soon as it can be had, and releases it.
+func (t *trial) soonFree() (backend.Token, error) {
+	t.Helper()
+	for deadline := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) {
+		began := time.Now()
+		got, err := t.tryAcquire(t.peer, t.lease(long))
+		if err == nil {
+			t.release(t.peer, got)
+			return got.Token, nil
+		}
+		if !errors.Is(err, backend.ErrHeld) || began.After(deadline) {
+			return 0, err
+		}
+	}
+}
