@@ -1,0 +1,108 @@
+package redis_test
+
+import (
+	"context"
+	crand "crypto/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/redis"
+	"github.com/distmutex/distmutex/internal/redistest"
+)
+
+// everywhere runs a test on every real server, and on miniredis beside them.
+func everywhere(t *testing.T, test func(t *testing.T, s *redistest.Server)) {
+	t.Parallel()
+	run := func(t *testing.T, f redistest.Flavour) { test(t, redistest.Start(t, f, 1)[0]) }
+	redistest.Each(t, run)
+	if !slices.Contains(redistest.Flavours(), redistest.Miniredis) {
+		t.Run(string(redistest.Miniredis), func(t *testing.T) { run(t, redistest.Miniredis) })
+	}
+}
+
+// real runs a test on real servers that it may kill and freeze.
+func real(t *testing.T, test func(t *testing.T, s *redistest.Server), args ...string) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		redistest.NeedsControl(t, f)
+		test(t, redistest.Start(t, f, 1, args...)[0])
+	})
+}
+
+// worst is a client with go-redis's own defaults: it sends again what got no
+// answer, and ignores the end of a context.
+func worst(t *testing.T, addr string, edits ...func(*goredis.Options)) *goredis.Client {
+	t.Helper()
+	o := &goredis.Options{Addr: addr}
+	for _, edit := range edits {
+		edit(o)
+	}
+	c := goredis.NewClient(o)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func newBackend(t *testing.T, c goredis.UniversalClient) *redis.Backend {
+	t.Helper()
+	b, err := redis.New(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := b.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return b
+}
+
+// lease is one attempt from now on.
+func lease(key string, ttl time.Duration) backend.Lease {
+	return backend.Lease{Key: key, Owner: crand.Text(), TTL: ttl, Start: time.Now()}
+}
+
+func mustAcquire(t *testing.T, b backend.Backend, want backend.Lease) backend.Lease {
+	t.Helper()
+	got, err := b.Acquire(t.Context(), want)
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	if got.Key != want.Key || got.Owner != want.Owner || got.TTL != want.TTL || got.Token <= 0 {
+		t.Fatalf("acquire: got key %q, term %v, token %d for %q, %v", got.Key, got.TTL, got.Token, want.Key, want.TTL)
+	}
+	return got
+}
+
+func mustRelease(t *testing.T, b backend.Backend, held backend.Lease) {
+	t.Helper()
+	if err := b.Release(t.Context(), held); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+}
+
+// locks lists the keys on the server that are neither counters nor tombstones.
+func locks(t *testing.T, c goredis.Cmdable) []string {
+	t.Helper()
+	keys, err := c.Keys(context.Background(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(keys, func(k string) bool { return strings.HasPrefix(k, "distmutex:") })
+}
+
+// eventually waits for what must come soon, and says so if it does not.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+-- One attempt to hold a key.
+--
+-- KEYS[1]  the lock: a string, the owner; any Redlock client understands it
+-- KEYS[2]  the token counter: the last token owned, in decimal
+-- KEYS[3]  the tombstones: a sorted set of owners that were released already
+-- ARGV[1]  the owner
+-- ARGV[2]  the term in milliseconds
+-- ARGV[3]  the client's clock at the start of the attempt, in microseconds
+-- ARGV[4]  the floor that the caller insists on: a token, 0 for none
+-- ARGV[5]  how far from this server's clock ARGV[3] may lie, in microseconds
+-- ARGV[6]  how long the counter outlives this call, in milliseconds
+--
+-- Returns  {1, token}               granted, or this owner's already
+--          {0, last, milliseconds}  another's: the last token owned, and what
+--                                   is left of the term (-1: it has none)
+--          {-1, last}               refused: this owner was released before
+--
+-- Tokens travel as strings and are compared as such, since a Lua number is
+-- exact to 2^53 only. Whatever can fail does so before the lock is written.
+
+local holder = redis.call('GET', KEYS[1])
+local last = redis.call('GET', KEYS[2])
+if last and not string.find(last, '^[1-9]%d*$') then
+  return redis.error_reply('ERR the token counter of this lock is not a positive integer')
+end
+if holder and holder ~= ARGV[1] then
+  return {0, last or '0', redis.call('PTTL', KEYS[1])}
+end
+if redis.call('ZSCORE', KEYS[3], ARGV[1]) then
+  return {-1, last or '0'}
+end
+
+local function less(a, b)
+  return #a < #b or (#a == #b and a < b)
+end
+
+-- The clock is a hint for a new grant only: a repeated call has the token of
+-- the first one. It is held near this server's clock, so that a client whose
+-- clock is wrong can't push tokens ahead of everybody else's.
+local floor = ARGV[4]
+if not holder or not last then
+  local time = redis.call('TIME')
+  local now, reach = time[1] * 1000000 + time[2], tonumber(ARGV[5])
+  local hint = math.min(math.max(tonumber(ARGV[3]), now - reach), now + reach)
+  hint = string.format('%.0f', hint)
+  if less(floor, hint) then
+    floor = hint
+  end
+end
+
+local token = last
+if not last or less(last, floor) then
+  redis.call('SET', KEYS[2], floor, 'PX', ARGV[6])
+  token = floor
+else
+  if not holder then
+    redis.call('INCR', KEYS[2]) -- fails at the end of the integers
+    token = redis.call('GET', KEYS[2])
+  end
+  redis.call('PEXPIRE', KEYS[2], ARGV[6])
+end
+
+if not holder then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+elseif redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return {1, token}

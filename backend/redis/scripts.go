@@ -1,0 +1,145 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+var (
+	//go:embed lua/acquire.lua
+	acquireLua string
+	//go:embed lua/renew.lua
+	renewLua string
+	//go:embed lua/release.lua
+	releaseLua string
+
+	acquireScript = goredis.NewScript(acquireLua)
+	renewScript   = goredis.NewScript(renewLua)
+	releaseScript = goredis.NewScript(releaseLua)
+)
+
+// What the scripts begin their answers with.
+const (
+	yes       = 1
+	gone      = 0 // for acquire: held by another
+	otherwise = -1
+)
+
+// counterLife is how long a token counter outlives the last lease of its key.
+// Once it has gone, the clocks of the servers keep tokens increasing, as long
+// as they are not set back by this much less a quarter of MaxTTL.
+const counterLife = 24 * time.Hour
+
+// side names what is kept beside a lock. It has a version, so that releases of
+// this package can run side by side. It holds NUL, as no key of a lock does, so
+// it is never one. It has the hash tag of the key, or the key as its tag, so
+// that a cluster keeps both in one slot; only a key with '}' and without a tag
+// can't be one, and a cluster refuses it (CROSSSLOT).
+func side(kind, key string) string {
+	tag, rest := key, ""
+	if i := strings.IndexByte(key, '{'); i >= 0 {
+		if n := strings.IndexByte(key[i+1:], '}'); n > 0 {
+			tag, rest = key[i+1:i+1+n], key
+		}
+	}
+	return "distmutex:1:" + kind + "\x00{" + tag + "}\x00" + rest
+}
+
+func counterKey(key string) string  { return side("token", key) }
+func tombsKey(key string) string    { return side("dead", key) }
+func wakeChannel(key string) string { return side("wake", key) }
+
+// secret is an owner on its way to the server. Hooks that write commands into
+// logs or spans see a placeholder. It counts how often it was written: more than
+// once means that the client sent the command again.
+type secret struct {
+	owner string
+	sent  atomic.Int32
+}
+
+func (s *secret) MarshalBinary() ([]byte, error) {
+	s.sent.Add(1)
+	return []byte(s.owner), nil
+}
+
+func (s *secret) String() string   { return "<owner>" }
+func (s *secret) GoString() string { return "<owner>" }
+
+// doubtful says whether the command may still be on its way after it ended with
+// err: it was sent twice and answered once, or sent and not answered.
+func (s *secret) doubtful(err error) bool {
+	var answer goredis.Error
+	n := s.sent.Load()
+	return n > 1 || n == 1 && err != nil && !errors.As(err, &answer)
+}
+
+// reply is what a script said.
+type reply struct {
+	status int64
+	token  backend.Token // acquire: the grant's, or the last one owned
+	left   time.Duration // acquire, held by another: the rest of the term; negative: it has none
+}
+
+// eval runs a script, wherever its text has gone meanwhile (SCRIPT FLUSH, a
+// restart, another node of the cluster).
+func (b *Backend) eval(ctx context.Context, s *goredis.Script, keys []string, owner *secret, args ...any) (reply, error) {
+	args = append([]any{owner}, args...)
+	cmd := s.EvalSha(ctx, b.client, keys, args...)
+	if goredis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		owner.sent.Add(-1) // this one did not run
+		cmd = s.Eval(ctx, b.client, keys, args...)
+	}
+	vs, err := cmd.Slice()
+	if err != nil {
+		return reply{}, err
+	}
+	return decode(vs)
+}
+
+func decode(vs []any) (r reply, err error) {
+	ok := len(vs) > 0
+	if ok {
+		r.status, ok = vs[0].(int64)
+	}
+	if ok && len(vs) > 1 {
+		var s string
+		if s, ok = vs[1].(string); ok {
+			var n int64
+			n, err = strconv.ParseInt(s, 10, 64)
+			r.token, ok = backend.Token(n), err == nil
+		}
+	}
+	if ok && len(vs) > 2 {
+		var ms int64
+		ms, ok = vs[2].(int64)
+		r.left = time.Duration(ms) * time.Millisecond
+	}
+	if !ok {
+		return reply{}, fmt.Errorf("a script answered %v, which is none of its answers", vs)
+	}
+	return r, nil
+}
+
+func acquireArgs(want backend.Lease, maxTTL time.Duration) []any {
+	start := want.Start
+	if start.IsZero() {
+		start = time.Now()
+	}
+	return []any{
+		want.TTL.Milliseconds(),
+		start.UnixMicro(),
+		int64(want.Token),
+		(maxTTL / 4).Microseconds(),
+		(want.TTL + counterLife).Milliseconds(),
+	}
+}

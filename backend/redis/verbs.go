@@ -1,0 +1,140 @@
+package redis
+
+import (
+	"context"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+// Acquire makes one attempt, in one round trip.
+//
+// With ErrHeld, the lease returned tells what was seen: TTL is what is left of
+// the holder's term (zero: it has none), Token the last token of the key.
+func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+	if err := b.check(want); err != nil {
+		return backend.Lease{}, err
+	}
+	b.advise(ctx)
+	owner := &secret{owner: want.Owner}
+	keys := []string{want.Key, counterKey(want.Key), tombsKey(want.Key)}
+	args := acquireArgs(want, b.maxTTL)
+	r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
+		r, err := b.eval(ctx, acquireScript, keys, owner, args...)
+		if owner.doubtful(err) {
+			b.lanes.edit(want, b.life(want), func(ln *lane) { ln.doubt = true })
+		}
+		return r, err
+	})
+	switch {
+	case err != nil:
+		return backend.Lease{}, b.fail(ctx, "acquire", want.Key, err)
+	case r.status == yes:
+		want.Token = r.token
+		return want, nil
+	}
+	b.sweep(want)
+	seen := backend.Lease{Key: want.Key, TTL: max(r.left, 0), Token: r.token}
+	return seen, b.fail(ctx, "acquire", want.Key, backend.ErrHeld)
+}
+
+// Renew starts the term of a held lease anew. A term that has more left already
+// is not shortened.
+func (b *Backend) Renew(ctx context.Context, held backend.Lease) error {
+	if err := b.check(held); err != nil {
+		return err
+	}
+	owner := &secret{owner: held.Owner}
+	keys := []string{held.Key, counterKey(held.Key)}
+	r, err := b.send(ctx, held, func(ctx context.Context) (reply, error) {
+		return b.eval(ctx, renewScript, keys, owner,
+			held.TTL.Milliseconds(), int64(held.Token), (held.TTL + counterLife).Milliseconds())
+	})
+	switch {
+	case err != nil:
+		return b.fail(ctx, "renew", held.Key, err)
+	case r.status != yes:
+		return b.fail(ctx, "renew", held.Key, backend.ErrLost)
+	}
+	return nil
+}
+
+// Release gives a lease up. It is carried out even if ctx has ended before or
+// ends meanwhile: behind what an earlier call left on its way.
+func (b *Backend) Release(ctx context.Context, held backend.Lease) error {
+	if err := b.check(held); err != nil {
+		return err
+	}
+	began := time.Now()
+	r, err := b.release(ctx, held)
+	switch {
+	case err != nil:
+		return b.fail(ctx, "release", held.Key, err)
+	case r.status == yes, r.status == gone && !held.Ended(began):
+		return nil
+	}
+	return b.fail(ctx, "release", held.Key, backend.ErrLost)
+}
+
+func (b *Backend) release(ctx context.Context, held backend.Lease) (reply, error) {
+	owner := &secret{owner: held.Owner}
+	keys := []string{held.Key, tombsKey(held.Key)}
+	last, _ := b.lanes.get(held)
+	return await(ctx, &b.calls, func() (reply, error) {
+		if last != nil {
+			<-last
+		}
+		var keep time.Duration
+		if _, doubt := b.lanes.get(held); doubt || held.Token == 0 {
+			keep = b.life(held)
+		}
+		r, err := b.eval(context.WithoutCancel(ctx), releaseScript, keys, owner, keep.Milliseconds(), wakeChannel(held.Key))
+		if err == nil {
+			b.lanes.drop(held)
+		}
+		return r, err
+	}, b.leave(held))
+}
+
+// sweep undoes what may still come of an attempt that was refused for good, so
+// that nobody has to release it.
+func (b *Backend) sweep(want backend.Lease) {
+	if _, doubt := b.lanes.get(want); !doubt {
+		b.lanes.drop(want)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // not waited for
+	want.Token = 0
+	_, _ = b.release(ctx, want) // that failing too, the term ends it
+}
+
+// send runs a command in the owner's lane: behind what an earlier call left on
+// its way. It sends nothing once ctx has ended.
+func (b *Backend) send(ctx context.Context, l backend.Lease, f func(context.Context) (reply, error)) (reply, error) {
+	if ctx.Err() != nil {
+		return reply{}, ctx.Err()
+	}
+	last, _ := b.lanes.get(l)
+	return await(ctx, &b.calls, func() (reply, error) {
+		if last != nil {
+			select {
+			case <-last:
+			case <-ctx.Done():
+				return reply{}, ctx.Err()
+			}
+		}
+		return f(quiet{ctx})
+	}, b.leave(l))
+}
+
+// leave keeps the place of a call that is left behind.
+func (b *Backend) leave(l backend.Lease) func(<-chan struct{}) {
+	return func(done <-chan struct{}) {
+		b.lanes.edit(l, b.life(l), func(ln *lane) { ln.last = done })
+	}
+}
+
+// life is how long something of a lease may still turn up: a request that was
+// held up somewhere, and the term that it would begin.
+func (b *Backend) life(l backend.Lease) time.Duration { return l.TTL + b.maxTTL }

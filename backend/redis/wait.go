@@ -1,0 +1,118 @@
+package redis
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+// How long Wait sleeps at most: nobody is told of a term that ends by itself
+// with less than the polls below, nor of a plain client's DEL.
+const (
+	poll      = time.Second            // while wake-ups arrive; up to twice that
+	blindPoll = 200 * time.Millisecond // while they don't; up to twice that
+	confirm   = 50 * time.Millisecond  // for a subscription to be confirmed before looking
+	spread    = 10 * time.Millisecond  // after the end of a term, so that not all come at once
+)
+
+// Wait returns when the key is free, was released, or its holder's term has
+// ended; at the latest after two seconds. It grants nothing, gives no place in
+// line, and costs no goroutine beside the caller's: one connection serves all
+// waiters of the Backend.
+func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+	if err := b.check(want); err != nil {
+		return backend.Lease{}, err
+	}
+	if err := b.wait(ctx, want.Key); err != nil {
+		return backend.Lease{}, b.fail(ctx, "wait", want.Key, err)
+	}
+	return backend.Lease{Ticket: want.Ticket}, nil
+}
+
+func (b *Backend) wait(ctx context.Context, key string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	w, err := b.hub.join(wakeChannel(key))
+	if err != nil {
+		return err
+	}
+	defer w.leave()
+	if !w.live() {
+		// A release before the confirmation wakes nobody, so look after it.
+		if _, err := w.sleep(ctx, confirm); err != nil {
+			return err
+		}
+	}
+	left, err := b.left(ctx, key)
+	if err != nil || left == 0 {
+		return err
+	}
+	limit := jitter(poll)
+	if !w.live() {
+		limit = jitter(blindPoll)
+	}
+	if left > 0 {
+		limit = min(limit, left+time.Millisecond+rand.N(spread))
+	}
+	_, err = w.sleep(ctx, limit)
+	return err
+}
+
+// left is what is left of the key's term: zero if it is free, negative if it has
+// no term.
+func (b *Backend) left(ctx context.Context, key string) (time.Duration, error) {
+	d, err := await(ctx, &b.calls, func() (time.Duration, error) {
+		return b.client.PTTL(quiet{ctx}, key).Result()
+	}, nil)
+	if d == -2 { // go-redis passes the server's -2 (no key) and -1 (no expiry) through
+		return 0, err
+	}
+	if d == 0 {
+		d = time.Millisecond // the last one is running
+	}
+	return d, err
+}
+
+func jitter(d time.Duration) time.Duration { return d + rand.N(d) }
+
+// waiter is one call of Wait.
+type waiter struct {
+	hub   *hub
+	topic *topic
+	woken chan struct{}
+}
+
+// live says whether a release that happens from now on wakes the waiter.
+func (w *waiter) live() bool {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	return w.topic.live
+}
+
+// sleep says whether the waiter was woken within d.
+func (w *waiter) sleep(ctx context.Context, d time.Duration) (bool, error) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.woken:
+		return true, nil
+	case <-t.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-w.hub.ctx.Done():
+		return false, goredis.ErrClosed
+	}
+}
+
+func (w *waiter) leave() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	delete(w.topic.waiters, w)
+	w.topic.idle = false
+}
