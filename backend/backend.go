@@ -32,7 +32,8 @@ type Lease struct {
 	Owner string
 
 	// TTL is the term: asked for, and from Acquire and Wait the term really
-	// granted, which may be shorter. Whole milliseconds, MinTTL to MaxTTL.
+	// granted, which may be shorter. A server may free the key later than at
+	// its end, never earlier. Whole milliseconds, MinTTL to MaxTTL.
 	TTL time.Duration
 
 	// Token is the grant's token. In a call of Acquire it is a floor: the
@@ -72,13 +73,14 @@ type Backend interface {
 	// want.Token; all tokens between belong to this hold.
 	//
 	// ErrHeld is definite: another holds the key, nothing of want.Owner stays
-	// behind, and the owner is spent. After any other error the caller repeats
-	// the same call or calls Release. Once Release was called for an Owner,
-	// nothing acquires with it again.
+	// behind but the place in line of want.Ticket, and the owner is spent.
+	// After any other error the caller repeats the same call or calls Release.
+	// Once Release was called for an Owner, nothing acquires with it again.
 	Acquire(ctx context.Context, want Lease) (Lease, error)
 
 	// Renew starts the term of a held lease anew, counted from before the call,
-	// and asserts its token again, so that later grants stay above it.
+	// and asserts its token again, so that later grants stay above it. It
+	// grants all of held.TTL, whatever the term was before, or fails.
 	//
 	// ErrLost is definite: the lease is not this owner's any more. A key that
 	// has gone is never created again.
@@ -90,7 +92,9 @@ type Backend interface {
 	// in line is given up.
 	//
 	// A key that is free before the end of held's term is nil: this release was
-	// repeated. A key that is free after it, or another's, is ErrLost.
+	// repeated. A key that is free after it, or another's, is ErrLost, unless
+	// the Token is zero: then there was nothing to lose. A repeat of Release
+	// that finds another's grant is ErrLost too; nobody can tell them apart.
 	Release(ctx context.Context, held Lease) error
 }
 

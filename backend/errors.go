@@ -67,17 +67,26 @@ func (e *QuorumError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the verdict and the causes of the nodes that did not answer. A
-// node's own ErrHeld or ErrLost is left out: it is not the quorum's.
+// Unwrap gives the verdict and the causes of the nodes that did not answer. What
+// would be definite of the whole is left out where it is only a node's: ErrHeld,
+// ErrLost, and an *InvalidError that not every node gave.
 func (e *QuorumError) Unwrap() []error {
-	var all []error
+	var all, refused []error
 	if e.Verdict != nil {
 		all = append(all, e.Verdict)
 	}
 	for _, err := range e.Nodes {
-		if err != nil && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost) {
+		var invalid *InvalidError
+		switch {
+		case err == nil, errors.Is(err, ErrHeld), errors.Is(err, ErrLost):
+		case errors.As(err, &invalid):
+			refused = append(refused, err)
+		default:
 			all = append(all, err)
 		}
+	}
+	if len(refused) == len(e.Nodes) {
+		return refused
 	}
 	return all
 }

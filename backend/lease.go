@@ -11,6 +11,10 @@ const (
 	MaxKey = 1024                  // bytes in a key
 	MinTTL = 10 * time.Millisecond // a shorter term is used up by drift and travel
 	MaxTTL = 24 * time.Hour        // an orphan lives this long at most; drivers may set less
+
+	// MaxToken is what a double holds exactly, so that servers and clients that
+	// count in doubles (Lua, JavaScript) are never a token off.
+	MaxToken Token = 1 << 53
 )
 
 // Drift is the part of a term that is given up for clocks that run at different
@@ -35,8 +39,8 @@ func (l Lease) Validate() error {
 	switch {
 	case l.Owner == "":
 		return &InvalidError{Field: "Owner", Reason: "is empty"}
-	case l.Token < 0:
-		return &InvalidError{Field: "Token", Reason: fmt.Sprintf("is negative: %d", l.Token)}
+	case l.Token < 0 || l.Token > MaxToken:
+		return &InvalidError{Field: "Token", Reason: fmt.Sprintf("is %d, not in 0 to 2^53", l.Token)}
 	}
 	return ValidateTTL(l.TTL)
 }
