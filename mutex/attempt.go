@@ -1,0 +1,202 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+// lock gets the lock of key, or says why not. It is all of Lock, TryLock, Hold
+// and TryHold.
+func (s *Session) lock(ctx context.Context, key string, try, byLock bool) (h *Hold, err error) {
+	if err := backend.ValidateKey(key); err != nil {
+		return nil, err
+	}
+	if !s.begin() {
+		return nil, named("lock", key, ErrClosed)
+	}
+	defer s.end()
+	ctx, end := s.observe(ctx, Event{Op: OpLock, Key: key, Try: try})
+	defer func() { end(err) }()
+
+	// The backend is called with a context that Close ends too.
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.closing, func() { cancel(ErrClosed) })()
+
+	a := &attempt{s: s, key: key, try: try, byLock: byLock}
+	if h, err = a.run(inner); err != nil {
+		return nil, a.failure(ctx, inner, err)
+	}
+	return h, nil
+}
+
+// attempt is one call of Lock and the state of its attempts.
+type attempt struct {
+	s           *Session
+	key         string
+	try, byLock bool
+
+	want  backend.Lease
+	slept time.Duration // at want.Start
+	owed  bool          // want must be released if nothing comes of it
+	queue bool          // Wait was called: so even after a refusal, to leave the line
+
+	contended bool // somebody else was seen to hold the lock
+	hasty     int  // how often in a row Wait returned nearly at once
+	pace      backoff.BackOff
+}
+
+func (a *attempt) run(ctx context.Context) (*Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err // nothing is sent
+	}
+	g, err := a.s.enter(ctx, a.key, a.try)
+	if err != nil {
+		a.contended = true
+		return nil, err
+	}
+	h, err := a.through(ctx, g)
+	if err != nil {
+		if a.owed {
+			a.s.abandon(ctx, a.want, nil)
+		}
+		g.sem.Release(1)
+		a.s.leave(g)
+	}
+	return h, err
+}
+
+// through makes attempts until one succeeds or there is a reason to give up.
+func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
+	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: newOwner()}
+	for {
+		t, err := a.acquire(ctx)
+		if err == nil {
+			return a.hold(ctx, g, t)
+		}
+		if a.try || !errors.Is(err, ErrHeld) {
+			return nil, err
+		}
+		a.contended = true
+		t, err = a.wait(ctx)
+		if err == nil && t.good {
+			return a.hold(ctx, g, t)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// start sets the moment from which a grant counts: before anything is sent.
+func (a *attempt) start() {
+	now := time.Now()
+	a.want.Start, a.slept = now, a.s.meter.at(now)
+}
+
+// acquire calls Acquire once. What it got may already be over.
+func (a *attempt) acquire(ctx context.Context) (term, error) {
+	a.start()
+	got, err := a.s.b.Acquire(ctx, a.want)
+	if err != nil {
+		refused := errors.Is(err, ErrHeld) || isInvalid(err)
+		a.owed = a.queue || !refused
+		return term{}, named("acquire", a.key, err)
+	}
+	a.owed = true
+	if got.Start.IsZero() || got.Start.After(a.want.Start) {
+		got.Start = a.want.Start
+	}
+	return a.term(got), nil
+}
+
+// wait waits for a chance, with a new owner. It returns a good term if that is
+// a grant already, else the attempt goes on with an Acquire.
+func (a *attempt) wait(ctx context.Context) (term, error) {
+	if a.hasty > 2 {
+		// A Waiter that never waits must not make us a busy loop.
+		if err := a.rest(ctx); err != nil {
+			return term{}, err
+		}
+	}
+	a.want.Owner = newOwner()
+	if a.s.waiter == nil {
+		a.owed = false
+		return term{}, a.rest(ctx)
+	}
+	a.start()
+	a.owed, a.queue = true, true
+	got, err := a.s.waiter.Wait(ctx, a.want)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil || isInvalid(err):
+		return term{}, err
+	default:
+		return term{}, a.rest(ctx)
+	}
+	if a.hasty++; time.Since(a.want.Start) > 10*time.Millisecond {
+		a.hasty = 0
+	}
+	if got.TTL <= 0 {
+		a.want.Ticket = got.Ticket
+		return term{}, nil
+	}
+	if got.Start.IsZero() {
+		got.Start = a.want.Start // it may have been granted as early as this
+	}
+	t := a.term(got)
+	t.good = a.enough(t)
+	return t, nil
+}
+
+// rest sleeps as the policy says.
+func (a *attempt) rest(ctx context.Context) error {
+	if a.pace == nil {
+		a.pace = a.s.o.Wait()
+	}
+	d := a.pace.NextBackOff()
+	if d == backoff.Stop {
+		return &backend.Error{Op: "acquire", Key: a.key, Err: ErrHeld}
+	}
+	if !sleep(ctx, max(d, time.Millisecond)) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// failure makes the error that the caller of Lock sees.
+func (a *attempt) failure(ctx, inner context.Context, err error) error {
+	why := ctx.Err()
+	if why == nil && errors.Is(context.Cause(inner), ErrClosed) {
+		why, err = ErrClosed, ErrClosed // not the cancellation that we made of it
+	}
+	if why == nil {
+		return named("lock", a.key, err)
+	}
+	all := []error{why}
+	if cause := context.Cause(ctx); why != ErrClosed && !errors.Is(why, cause) {
+		all = append(all, cause)
+	}
+	if a.contended {
+		all = append(all, ErrHeld)
+	}
+	if !errors.Is(err, why) {
+		all = append(all, err)
+	}
+	return &backend.Error{Op: "lock", Key: a.key, Err: oneLine(all)}
+}
+
+// oneLine is errors.Join in one line.
+func oneLine(errs []error) error {
+	err := errs[0]
+	for _, e := range errs[1:] {
+		err = fmt.Errorf("%w: %w", err, e)
+	}
+	return err
+}

@@ -1,0 +1,177 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// maxCalls bounds the calls of the backend that one session makes by itself at
+// a time. It is far more than a healthy server needs, and keeps a dead one from
+// collecting a goroutine for each of ten thousand holds.
+const maxCalls = 256
+
+// plan sets the time of the next renewal after the last one succeeded: a third
+// of the validity after its start, less up to a tenth, so that holds that began
+// together do not stay together.
+func (h *Hold) plan() {
+	valid := validityOf(h.term.lease.TTL)
+	every := h.s.o.RenewEvery
+	if every < 0 || !h.term.lease.Until().Before(h.limit) {
+		h.renewAt = time.Time{}
+		return
+	}
+	if every == 0 || every >= valid {
+		every = valid / 3
+	}
+	h.renewAt = h.term.lease.Start.Add(every - jitter(every/10))
+}
+
+// replan sets the time of the next try after one failed: soon, then less often,
+// and always before half of what is left has passed.
+func (h *Hold) replan(now time.Time) {
+	wait := validityOf(h.s.o.TTL) / 64 << min(h.misses, 3)
+	wait = min(wait, h.until(now).Sub(now)/2)
+	h.misses++
+	h.renewAt = now.Add(max(wait-jitter(wait/2), time.Millisecond))
+}
+
+func jitter(most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	return rand.N(most)
+}
+
+// next is how long the timer has to sleep: until a renewal is due, or the loss.
+func (h *Hold) next() time.Duration {
+	now := time.Now()
+	at := h.until(now).Add(-lead)
+	if !h.renewAt.IsZero() && !h.queued && !h.busy && h.renewAt.Before(at) {
+		at = h.renewAt
+	}
+	return at.Sub(now)
+}
+
+// tick is what the timer does: notice the loss, ask for a renewal, release the
+// lease that MinHold has kept, or forget the one that was not confirmed.
+func (h *Hold) tick() {
+	if h.renewalDue() {
+		h.s.due.serve(h)
+	}
+}
+
+// renewalDue does all that tick does without calling the backend.
+func (h *Hold) renewalDue() bool {
+	h.mu.Lock()
+	defer h.leave()
+	now := time.Now()
+	h.expire(now)
+	if h.over {
+		h.afterwards()
+		return false
+	}
+	due := !h.renewAt.IsZero() && !h.queued && !h.busy && !now.Before(h.renewAt)
+	h.queued = h.queued || due
+	h.timer.Reset(h.next())
+	return due
+}
+
+// renew makes one attempt to start the term anew. It has a context that nobody
+// cancels but the end of the hold, and that leaves time for another attempt.
+func (h *Hold) renew() {
+	h.mu.Lock()
+	defer h.leave()
+	h.queued = false
+	now := time.Now()
+	h.expire(now)
+	if h.over {
+		return
+	}
+	t := h.term
+	t.lease.Start, t.lease.TTL, t.slept = now, h.s.o.TTL, h.s.meter.at(now)
+	ctx, cancel := context.WithTimeout(h.base(), max(h.until(now).Sub(now)/2, time.Millisecond))
+	defer cancel()
+	h.busy, h.abort = true, cancel
+	h.timer.Reset(h.next()) // the loss does not wait for the answer
+	h.mu.Unlock()
+
+	octx, end := h.s.observe(ctx, h.event(OpRenew))
+	err := h.s.b.Renew(octx, t.lease)
+	switch {
+	case err == nil || errors.Is(err, ErrLost) || ctx.Err() == nil:
+		err = named("renew", h.Key(), err)
+	default:
+		err = unanswered("renew", h.Key(), context.Background(), err)
+	}
+	end(err)
+
+	h.mu.Lock()
+	h.abort = nil
+	h.yield()
+	h.renewed(t, err)
+}
+
+// renewed takes the answer to a renewal. It changes nothing if the hold is over.
+func (h *Hold) renewed(t term, err error) {
+	now := time.Now()
+	h.expire(now)
+	if h.over {
+		return
+	}
+	switch {
+	case err == nil:
+		h.misses, h.miss = 0, nil
+		if t.until(now, h.s.meter).After(h.term.until(now, h.s.meter)) {
+			h.term = t
+		}
+		h.plan()
+	case errors.Is(err, ErrLost):
+		h.lose(now, Taken, err)
+		return
+	default:
+		h.miss = err
+		h.replan(now)
+	}
+	h.timer.Reset(h.next())
+}
+
+// dueQueue makes renewals, a bounded number at a time, in the order in which
+// they became due. Holds wait in it without a goroutine.
+type dueQueue struct {
+	mu     sync.Mutex
+	active int
+	holds  []*Hold
+}
+
+// serve renews h, now or when those before it are done.
+func (q *dueQueue) serve(h *Hold) {
+	q.mu.Lock()
+	if q.active == maxCalls {
+		q.holds = append(q.holds, h)
+		q.mu.Unlock()
+		return
+	}
+	q.active++
+	q.mu.Unlock()
+	for h != nil {
+		h.renew()
+		h = q.next()
+	}
+}
+
+func (q *dueQueue) next() *Hold {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.holds) == 0 {
+		q.active--
+		q.holds = nil
+		return nil
+	}
+	h := q.holds[0]
+	q.holds[0] = nil
+	q.holds = q.holds[1:]
+	return h
+}

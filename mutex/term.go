@@ -1,0 +1,97 @@
+package mutex
+
+import (
+	"context"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+// lead is how long before the end of validity a hold is lost, so that who
+// listens hears of it in time.
+const lead = time.Millisecond
+
+// term is a lease that was granted or renewed, and how long it may be relied on.
+type term struct {
+	lease backend.Lease
+	slept time.Duration // the meter's answer at lease.Start, or less
+	good  bool          // worth being held without another call
+}
+
+// term takes a grant of a.want.
+func (a *attempt) term(got backend.Lease) term {
+	t := term{lease: a.want, slept: a.slept}
+	t.lease.Start, t.lease.Token = got.Start, got.Token
+	t.lease.TTL = min(got.TTL, a.want.TTL)
+	if got.Start.Before(a.want.Start) {
+		t.slept -= sleptBetween(got.Start, a.want.Start)
+	}
+	return t
+}
+
+// until is the end of validity as of now: a sleep since Start used it up.
+func (t *term) until(now time.Time, m *sleepMeter) time.Time {
+	end := t.lease.Until()
+	if d := m.at(now) - t.slept; d >= noticed {
+		end = end.Add(-d)
+	}
+	return end
+}
+
+// enough says whether what Wait granted can be held at once. Otherwise an
+// Acquire confirms it, which starts the term anew.
+func (a *attempt) enough(t term) bool {
+	now := time.Now()
+	left := t.until(now, a.s.meter).Sub(now)
+	validity := validityOf(t.lease.TTL)
+	if a.s.o.RenewEvery < 0 {
+		validity = 2 * validityOf(a.s.o.TTL) // it will not get better: insist on half
+	}
+	return left > lead && left >= validity/4 && !t.lease.Start.Add(t.lease.TTL).Before(now.Add(a.s.o.MinHold))
+}
+
+func validityOf(ttl time.Duration) time.Duration { return ttl - backend.Drift(ttl) }
+
+// lasting renews a grant that would be over before Options.MinHold is: one whose
+// term is shorter than what was asked for.
+func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
+	end := t.lease.Start.Add(t.lease.TTL)
+	if !end.Before(a.want.Start.Add(a.s.o.MinHold)) {
+		return t, nil
+	}
+	a.start()
+	t.lease.Start, t.lease.TTL, t.slept = a.want.Start, a.want.TTL, a.slept
+	if err := a.s.b.Renew(ctx, t.lease); err != nil {
+		return t, named("renew", a.key, err)
+	}
+	return t, nil
+}
+
+// hold makes a hold of a grant, if it can be relied on.
+func (a *attempt) hold(ctx context.Context, g *gate, t term) (*Hold, error) {
+	if a.s.o.MinHold > 0 {
+		var err error
+		if t, err = a.lasting(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	now := time.Now()
+	a.want = t.lease // what has to be released if this fails
+	if left := t.until(now, a.s.meter).Sub(now); left <= lead {
+		return nil, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
+	}
+	h := newHold(a.s, g, t, now)
+	if a.s.obs != nil {
+		h.link = context.WithoutCancel(ctx)
+		a.s.happened(ctx, h.event(OpAcquired), nil)
+	}
+	h.mu.Lock()
+	defer h.leave()
+	h.plan()
+	h.timer = time.AfterFunc(h.next(), h.tick)
+	if !a.s.pass(g, h, a.byLock) {
+		h.lose(now, Closed, nil)
+		return nil, ErrClosed
+	}
+	return h, nil
+}
