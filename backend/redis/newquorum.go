@@ -1,0 +1,88 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/quorum"
+)
+
+// Quorum keeps each lease on a majority of independent servers. It is a
+// backend.Backend and a backend.Waiter; see package quorum for how it counts.
+type Quorum struct {
+	*quorum.Backend
+	nodes []*Backend
+}
+
+// NewQuorum returns a quorum of the servers that clients reach: three or five,
+// as a rule, that fail independently and replicate nothing. It sends nothing
+// itself, and leaves the clients open on Close.
+//
+// Bad input is a *backend.InvalidError: no client, a nil one, two for one
+// address. Two addresses that turn out to be one server are refused by the
+// first Acquire, before anything is written.
+func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
+	q := &Quorum{}
+	var members []backend.Backend
+	seen := make(map[string]int)
+	for i, c := range clients {
+		b, err := New(c, o)
+		if isNil(c) {
+			return nil, &backend.InvalidError{Field: "clients", Reason: fmt.Sprintf("has a nil client at %d", i)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if first, twice := seen[b.name]; twice && b.single() {
+			return nil, &backend.InvalidError{Field: "clients", Reason: fmt.Sprintf("has %s twice, at %d and %d", b.name, first, i)}
+		}
+		seen[b.name] = i
+		q.nodes, members = append(q.nodes, b), append(members, b)
+	}
+	if len(members) == 0 {
+		return nil, &backend.InvalidError{Field: "clients", Reason: "is empty"}
+	}
+	var err error
+	q.Backend, err = quorum.New(members, nil)
+	return q, err
+}
+
+// single says that the client reaches one server, whose address is its name.
+func (b *Backend) single() bool {
+	_, ok := b.client.(*goredis.Client)
+	return ok
+}
+
+// Close waits until ctx ends for what is under way, then closes every node as
+// Backend.Close does.
+func (q *Quorum) Close(ctx context.Context) error {
+	errs := []error{q.Backend.Close(ctx)}
+	for _, b := range q.nodes {
+		errs = append(errs, b.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// openQuorum makes a quorum of clients of ours.
+func openQuorum(ctx context.Context, clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
+	q, err := NewQuorum(clients, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range q.nodes {
+		b.owned = true
+	}
+	greets := make(chan error, len(q.nodes))
+	for _, b := range q.nodes {
+		go func() { greets <- b.greet(ctx) }()
+	}
+	var errs []error
+	for range q.nodes {
+		errs = append(errs, <-greets)
+	}
+	return q, errors.Join(errs...)
+}
