@@ -92,7 +92,7 @@ func (h *Hold) renew() {
 	}
 	t := h.term
 	t.lease.Start, t.lease.TTL, t.slept = now, h.s.o.TTL, h.s.meter.at(now)
-	ctx, cancel := context.WithTimeout(h.base(), max(h.until(now).Sub(now)/2, time.Millisecond))
+	ctx, cancel := context.WithTimeout(h.base(), h.until(now).Sub(now)/2)
 	defer cancel()
 	h.busy, h.abort = true, cancel
 	h.timer.Reset(h.next()) // the loss does not wait for the answer

@@ -1,0 +1,374 @@
+package mutex_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/memory"
+	"github.com/distmutex/distmutex/mutex"
+	"github.com/distmutex/distmutex/retry"
+)
+
+// Cases 2 and 45: the server is silent, and grants late.
+func TestCancelledLockIsBackPromptlyAndLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			n.inner.Acquire(ctx, l) // applied, and the reply never comes
+			return silentAcquire(ctx, l)
+		}
+		m, begin := newMutex(t, n, nil), time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+		defer cancel()
+		err := m.Lock(ctx)
+		wantNow(t, begin, 100*ms)
+		wantErr(t, err, context.DeadlineExceeded)
+		if errors.Is(err, mutex.ErrHeld) {
+			t.Errorf("%v; but nobody held it", err)
+		}
+		synctest.Wait()
+		wantNow(t, begin, 100*ms)
+		free(t, n.inner)
+		if got := n.all("release"); len(got) != 1 || got[0].lease.Token != 0 ||
+			got[0].lease.Owner != n.all("acquire")[0].lease.Owner {
+			t.Errorf("released %+v; want what was asked for", got)
+		}
+	})
+}
+
+// Law 8, where the release fails at first.
+func TestReleaseOfAnUnknownOutcomeIsRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			n.inner.Acquire(ctx, l)
+			return backend.Lease{}, errLink
+		}
+		n.release = func(context.Context, backend.Lease) error { return errLink }
+		m, begin := newMutex(t, n, nil), time.Now()
+		err := m.Lock(t.Context())
+		wantNow(t, begin, 0)
+		wantErr(t, err, errLink)
+		time.Sleep(time.Second)
+		n.change(func() { n.release = nil })
+		time.Sleep(time.Second)
+		free(t, n.inner)
+	})
+}
+
+func TestReleaseOfAnUnknownOutcomeEndsWithTheTerm(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		n.acquire, n.release = silentAcquire, silence
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		m, begin := newMutex(t, n, nil), time.Now()
+		wantErr(t, m.Lock(ctx), context.DeadlineExceeded)
+		if err := m.Session().Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantNow(t, begin, 11*time.Second)
+	})
+}
+
+// Case 3.
+func TestAcquisitionThatTookLongerThanItsTermIsNone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			got, err := n.inner.Acquire(ctx, l)
+			time.Sleep(validity - ms)
+			return got, err
+		}
+		m := newMutex(t, n, nil)
+		err := m.Lock(t.Context())
+		if err == nil || errors.Is(err, mutex.ErrHeld) || errors.Is(err, mutex.ErrLost) {
+			t.Errorf("Lock = %v; want an unknown outcome", err)
+		}
+		synctest.Wait()
+		free(t, n.inner)
+		wantErr(t, m.Unlock(t.Context()), mutex.ErrNotLocked)
+	})
+}
+
+func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
+	for name, start := range map[string]time.Duration{"not told": -1, "told": 0, "later": 3 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				n, begin := newNetwork(), time.Now()
+				n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+					time.Sleep(3 * time.Second)
+					got, err := n.inner.Acquire(ctx, l)
+					if got.Start = begin.Add(start); start < 0 {
+						got.Start = time.Time{}
+					}
+					return got, err
+				}
+				h := hold(t, newMutex(t, n, nil))
+				if want := begin.Add(validity); !h.Until().Equal(want) {
+					t.Errorf("Until is %v; want %v", h.Until(), want)
+				}
+			})
+		})
+	}
+}
+
+// D3 of the soundness notes: a lease that was handed over is older and shorter.
+func TestValidityIsThatOfTheTermReallyGranted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		time.Sleep(time.Minute)
+		begin := time.Now()
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			got, err := n.inner.Acquire(ctx, l)
+			got.TTL, got.Start = 5*time.Second, l.Start.Add(-time.Second)
+			return got, err
+		}
+		n.renew = func(context.Context, backend.Lease) error { return errLink }
+		h := hold(t, newMutex(t, n, nil))
+		if want := begin.Add(4*time.Second - 52*ms); !h.Until().Equal(want) {
+			t.Errorf("Until is %v; want %v", h.Until(), want)
+		}
+		<-h.Lost()
+		wantNow(t, begin, 4*time.Second-53*ms)
+		first := n.all("renew")[0]
+		if first.lease.TTL != 10*time.Second || first.at.After(begin.Add(time.Second)) {
+			t.Errorf("renewed after %v for %v; want a third of the short term, for the full one",
+				first.at.Sub(begin), first.lease.TTL)
+		}
+	})
+}
+
+// Case 11.
+func TestCancelWhileAnotherHoldsShowsBoth(t *testing.T) {
+	b := memory.New
+	for name, wrap := range map[string]func(backend.Backend) backend.Backend{
+		"waiter":  func(b backend.Backend) backend.Backend { return b },
+		"polling": func(b backend.Backend) backend.Backend { return &network{inner: b} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				b := wrap(b(nil))
+				other := hold(t, newMutex(t, b, nil))
+				m, begin := newMutex(t, b, nil), time.Now()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				why := errors.New("shutting down")
+				time.AfterFunc(25*time.Second, func() { cancel(why) })
+				wantErr(t, m.Lock(ctx), context.Canceled, mutex.ErrHeld, why)
+				wantNow(t, begin, 25*time.Second)
+				if err := other.Unlock(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				free(t, b)
+			})
+		})
+	}
+}
+
+func TestCancelAtTheLocalGateShowsBoth(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		m := newMutex(t, n, nil)
+		hold(t, m)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin := time.Now()
+		wantErr(t, m.Lock(ctx), context.DeadlineExceeded, mutex.ErrHeld)
+		wantNow(t, begin, time.Second)
+		wantErr(t, m.TryLock(t.Context()), mutex.ErrHeld)
+		if got := len(n.all("acquire")); got != 1 {
+			t.Errorf("%d attempts; want none for those who did not pass the gate", got-1)
+		}
+	})
+}
+
+func TestLockWithADeadContextSendsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		m := newMutex(t, n, nil)
+		wantErr(t, m.Lock(ctx), context.Canceled)
+		wantErr(t, m.TryLock(ctx), context.Canceled)
+		if got := n.all(""); len(got) != 0 {
+			t.Errorf("sent %v", got)
+		}
+	})
+}
+
+// Case 14.
+func TestOwnersAreRandomAndForOneAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		hold(t, newMutex(t, n.inner, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		wantErr(t, newMutex(t, n, nil).Lock(ctx), mutex.ErrHeld)
+		seen := make(map[string]bool)
+		for _, c := range n.all("acquire") {
+			if raw, err := base64.RawURLEncoding.DecodeString(c.lease.Owner); err != nil || len(raw) != 20 {
+				t.Errorf("owner of %d bytes, %v; want 20", len(raw), err)
+			}
+			if seen[c.lease.Owner] {
+				t.Error("an owner was used twice")
+			}
+			seen[c.lease.Owner] = true
+			if !c.lease.Start.Equal(c.at) || c.lease.Token != 0 || c.lease.TTL != 10*time.Second {
+				t.Errorf("asked for %+v at %v", c.lease, c.at)
+			}
+		}
+		if len(seen) < 10 {
+			t.Errorf("%d attempts in a minute", len(seen))
+		}
+		synctest.Wait()
+		if got := n.all("release"); len(got) != 0 {
+			t.Errorf("released after a definite refusal: %v", got)
+		}
+	})
+}
+
+// Case 16.
+func TestOnePolicyServesManyLocksAndTwice(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newNetwork()
+		h, err := newMutex(t, b.inner, nil).Hold(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &mutex.Options{Wait: retry.Limit(retry.Constant(100*ms), 7)}
+		for range 2 {
+			before := len(b.all("acquire"))
+			var wg sync.WaitGroup
+			for range 50 {
+				m := newMutex(t, b, o)
+				wg.Go(func() {
+					begin := time.Now()
+					wantErr(t, m.Lock(t.Context()), mutex.ErrHeld)
+					wantNow(t, begin, 700*ms)
+				})
+			}
+			wg.Wait()
+			if got := len(b.all("acquire")) - before; got != 50*8 {
+				t.Errorf("%d attempts; want %d", got, 50*8)
+			}
+		}
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPolicyThatDoesNotRestIsNoBusyLoop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		hold(t, newMutex(t, n.inner, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		o := &mutex.Options{Wait: func() backoff.BackOff { return &backoff.ZeroBackOff{} }}
+		wantErr(t, newMutex(t, n, o).Lock(ctx), context.DeadlineExceeded, mutex.ErrHeld)
+		if got := len(n.all("acquire")); got > 1001 {
+			t.Errorf("%d attempts in a second", got)
+		}
+	})
+}
+
+func TestTryLockMakesOneAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		hold(t, newMutex(t, n.inner, nil))
+		m, begin := newMutex(t, n, nil), time.Now()
+		err := m.TryLock(t.Context())
+		wantErr(t, err, mutex.ErrHeld, backend.ErrHeld)
+		wantNow(t, begin, 0)
+		if got := len(n.all("")); got != 1 {
+			t.Errorf("%d calls; want 1", got)
+		}
+	})
+}
+
+// Case 44.
+func TestGoroutinesOfASessionExcludeEachOtherInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, err := mutex.NewSession(memory.New(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []int
+		inside := false
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * ms)
+				m := s.Mutex("k")
+				if err := m.Lock(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if inside {
+					t.Error("two goroutines hold the lock")
+				}
+				inside = true
+				time.Sleep(time.Second)
+				order = append(order, i)
+				inside = false
+				if err := m.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if !slices.IsSorted(order) || len(order) != 20 {
+			t.Errorf("in order %v", order)
+		}
+		if got := s.Gates(); got != 0 {
+			t.Errorf("%d keys are remembered; want 0", got)
+		}
+	})
+}
+
+func TestKeysTakeNoMemoryWhenNobodyUsesThem(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		s, err := mutex.NewSession(n, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := func(i int) *mutex.Leased { return s.Mutex(string(rune('a' + i))) }
+		for i := range 10 {
+			if err := key(i).Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantErr(t, key(i).TryLock(t.Context()), mutex.ErrHeld)
+		}
+		n.change(func() { n.release = silence })
+		wantErr(t, key(0).Unlock(dead(t)), context.Canceled)
+		n.change(func() { n.release = nil })
+		for i := range 9 {
+			if err := key(i + 1).Unlock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.Gates(); got != 1 {
+			t.Errorf("%d keys are remembered; want the one that is not confirmed", got)
+		}
+		time.Sleep(10 * time.Second)
+		if got := s.Gates(); got != 0 {
+			t.Errorf("%d keys are remembered after the term; want 0", got)
+		}
+	})
+}
+
+func dead(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
