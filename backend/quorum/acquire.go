@@ -40,6 +40,8 @@ func (q *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	return got, err
 }
 
+var errReleased = errors.New("its release was asked for")
+
 // ballot counts the votes on one attempt. One goroutine owns it.
 type ballot struct {
 	q      *Backend
@@ -101,11 +103,12 @@ func (b *ballot) send(l backend.Lease, nodes ...int) {
 			}
 			visit.turn(i)
 			n.setDoubt(l.Owner, true)
+			got, err := backend.Lease{}, n.wrap("acquire", l.Key, errReleased)
 			if b.votes.failed() || visit.isReleased(l.Owner) {
 				n.setDoubt(l.Owner, false) // unsent: there is nothing to give back
-				return
+			} else {
+				got, err = n.acquire(b.ctx, l, b.forced || probe)
 			}
-			got, err := n.acquire(b.ctx, l, b.forced || probe)
 			b.votes.cast(vote{i, got, err})
 		})
 	}

@@ -316,6 +316,23 @@ func TestTwinThatShowsLaterDoesNotCount(t *testing.T) {
 	})
 }
 
+// An owner whose release is under way acquires nothing, and is told so.
+func TestReleasedOwnerAcquiresNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(0, 0, 0)
+		q := c.client(t, nil, func(int, string, backend.Lease) fate { return fate{there: 100 * ms} })
+		go q.Release(t.Context(), lease("a"))
+		time.Sleep(ms)
+		if got, err := q.Acquire(t.Context(), lease("a")); err == nil {
+			t.Errorf("granted token %d to a released owner", got.Token)
+		}
+		time.Sleep(time.Second)
+		if n := c.keys(); n != 0 {
+			t.Errorf("%d nodes hold a key, want none", n)
+		}
+	})
+}
+
 // unfenced gives no tokens.
 type unfenced struct{ backend.Backend }
 
