@@ -2,7 +2,6 @@ package redis_test
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +108,7 @@ func TestRaiseMovesTheTokenAndIsNotClamped(t *testing.T) {
 		first := mustAcquire(t, b, want)
 
 		raise := want
-		for _, floor := range []backend.Token{first.Token - 1, first.Token, first.Token + 1, first.Token + 1e9, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1<<60 + 1} {
+		for _, floor := range []backend.Token{first.Token - 1, first.Token, first.Token + 1, first.Token + 1e9, 1<<52 + 1, 1<<53 - 2} {
 			raise.Token = floor
 			if got := mustAcquire(t, b, raise); got.Token != max(floor, first.Token) {
 				t.Errorf("floor %d: got %d", floor, got.Token)
@@ -117,42 +116,53 @@ func TestRaiseMovesTheTokenAndIsNotClamped(t *testing.T) {
 		}
 		raise.Token = 1
 		last := mustAcquire(t, b, raise)
-		if last.Token != 1<<60+1 {
+		if last.Token != 1<<53-2 {
 			t.Errorf("a smaller floor lowered the token to %d", last.Token)
 		}
 		mustRelease(t, b, last)
-		for i := range 5 { // beyond 2^53, where a float would stand still
+		for want := last.Token + 1; want <= backend.MaxToken; want++ {
 			next := mustAcquire(t, b, lease("k", time.Second))
-			if want := last.Token + backend.Token(i) + 1; next.Token != want {
+			if next.Token != want {
 				t.Errorf("got token %d, want %d", next.Token, want)
+			}
+			if err := b.Renew(t.Context(), next); err != nil {
+				t.Error(err)
+			}
+			if again := mustAcquire(t, b, next); again.Token != want {
+				t.Errorf("repeated: got token %d, want %d", again.Token, want)
 			}
 			mustRelease(t, b, next)
 		}
+		refused(t, s, b, "after the last token")
 	})
 }
 
-func TestTokensEndAtTheEndOfTheIntegers(t *testing.T) {
+func TestCounterThatIsNoneIsAnError(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *redistest.Server) {
-		c := s.Client()
+		c, ctx := s.Client(), t.Context()
 		b := newBackend(t, c)
-		for _, value := range []string{"9223372036854775807", "99999999999999999999", "x", "-5", "1.5", "", "007", "1e3"} {
-			c.Set(t.Context(), redis.CounterKey("k"), value, time.Minute)
-			_, err := b.Acquire(t.Context(), lease("k", time.Second))
-			var e *backend.Error
-			if !errors.As(err, &e) || errors.Is(err, backend.ErrHeld) || e.Op != "acquire" || e.Key != "k" || e.Node != s.Addr {
-				t.Errorf("counter %q: got %v, want an error that names key and server", value, err)
-			}
+		for _, value := range []string{"9007199254740994", "9223372036854775807", "99999999999999999999", "x", "-5", "1.5", "", "1e3", "0x10", "nan", " 1"} {
+			c.Set(ctx, redis.CounterKey("k"), value, time.Minute)
+			refused(t, s, b, value)
 		}
-		if got := locks(t, c); len(got) != 0 {
-			t.Errorf("there are %q", got)
-		}
-		c.Del(t.Context(), redis.CounterKey("k"))
-		top := lease("k", time.Second)
-		top.Token = math.MaxInt64
-		if got := mustAcquire(t, b, top); got.Token != math.MaxInt64 {
-			t.Errorf("got %d, want the largest integer", got.Token)
-		}
+		c.Del(ctx, redis.CounterKey("k"))
+		c.HSet(ctx, redis.CounterKey("k"), "a", "hash")
+		refused(t, s, b, "a hash")
 	})
+}
+
+// refused is an error that is no verdict, names the key and the server, and
+// leaves nothing behind.
+func refused(t *testing.T, s *redistest.Server, b *redis.Backend, why string) {
+	t.Helper()
+	_, err := b.Acquire(t.Context(), lease("k", time.Second))
+	var e *backend.Error
+	if !errors.As(err, &e) || errors.Is(err, backend.ErrHeld) || e.Op != "acquire" || e.Key != "k" || e.Node != s.Addr {
+		t.Errorf("%s: got %v, want an error that names key and server", why, err)
+	}
+	if got := locks(t, s.Client()); len(got) != 0 {
+		t.Errorf("%s: there are %q", why, got)
+	}
 }
 
 func TestClockOfAClientMovesTokensByAQuarterOfMaxTTLAtMost(t *testing.T) {

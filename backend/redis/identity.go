@@ -57,10 +57,14 @@ func (b *Backend) advise(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		defer b.calls.wg.Done()
-		if _, err := b.identity(ctx); err != nil {
-			b.log.WarnContext(ctx, "distmutex: a lock server may be unfit", "server", b.name, "error", err)
+		if _, err := b.identity(ctx); err != nil && !errors.Is(err, goredis.ErrClosed) {
+			b.warn(ctx, err)
 		}
 	}()
+}
+
+func (b *Backend) warn(ctx context.Context, err error) {
+	b.log.WarnContext(ctx, "distmutex: a lock server may be unfit", "server", b.name, "error", err)
 }
 
 // field reads one line of INFO.

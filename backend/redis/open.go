@@ -30,9 +30,9 @@ const (
 // rediss:// for TLS, or unix://[user:password@]/path[?db=n], with the options
 // of goredis.ParseURL.
 //
-// The server is asked, until ctx ends, who it is. One that refuses us or is a
-// replica is an error. One that can't be reached is not: it may be back by the
-// time that it is needed.
+// Each server is asked, until ctx ends, who it is. One that refuses us or is a
+// replica is an error, and in a quorum one that evicts keys. One that can't be
+// reached is not: it may be back by the time that it is needed.
 //
 // No URL or a wrong one is a *backend.InvalidError. No error holds a password.
 func Open(ctx context.Context, o *Options, urls ...string) (Closer, error) {
@@ -40,15 +40,31 @@ func Open(ctx context.Context, o *Options, urls ...string) (Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := New(clients[0], o)
-	if err == nil {
-		b.owned = true
-		err = b.greet(ctx)
+	var b Closer
+	if len(clients) == 1 {
+		b, err = openOne(ctx, clients[0], o)
+	} else {
+		b, err = openQuorum(ctx, clients, o)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeAll(clients))
 	}
 	return b, nil
+}
+
+// openOne makes a backend of a client of ours.
+func openOne(ctx context.Context, client goredis.UniversalClient, o *Options) (*Backend, error) {
+	b, err := New(client, o)
+	if err != nil {
+		return nil, err
+	}
+	b.owned = true
+	err = b.greet(ctx)
+	if errors.Is(err, errEviction) {
+		b.warn(ctx, err)
+		err = nil
+	}
+	return b, err
 }
 
 // greet reports what the server itself says against being used.
@@ -58,10 +74,10 @@ func (b *Backend) greet(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &answer) && !goredis.HasErrorPrefix(err, "LOADING"), errors.Is(err, errReplica):
+	case errors.As(err, &answer) && !goredis.HasErrorPrefix(err, "LOADING"), errors.Is(err, errReplica), errors.Is(err, errEviction):
 		return err
 	}
-	b.log.WarnContext(ctx, "distmutex: a lock server is not well", "server", b.name, "error", err)
+	b.warn(ctx, err)
 	return nil
 }
 

@@ -22,10 +22,13 @@ var (
 	renewLua string
 	//go:embed lua/release.lua
 	releaseLua string
+	//go:embed lua/wait.lua
+	waitLua string
 
 	acquireScript = goredis.NewScript(acquireLua)
 	renewScript   = goredis.NewScript(renewLua)
 	releaseScript = goredis.NewScript(releaseLua)
+	waitScript    = goredis.NewScript(waitLua)
 )
 
 // What the scripts begin their answers with.
@@ -87,7 +90,7 @@ func (s *secret) doubtful(err error) bool {
 type reply struct {
 	status int64
 	token  backend.Token // acquire: the grant's, or the last one owned
-	left   time.Duration // acquire, held by another: the rest of the term; negative: it has none
+	left   time.Duration // held by another: the rest of the term; negative: it has none
 }
 
 // eval runs a script, wherever its text has gone meanwhile (SCRIPT FLUSH, a
@@ -106,26 +109,26 @@ func (b *Backend) eval(ctx context.Context, s *goredis.Script, keys []string, ow
 	return decode(vs)
 }
 
+// decode reads an answer: a status, a token if there is a string, and
+// milliseconds if there is another integer.
 func decode(vs []any) (r reply, err error) {
-	ok := len(vs) > 0
-	if ok {
-		r.status, ok = vs[0].(int64)
-	}
-	if ok && len(vs) > 1 {
-		var s string
-		if s, ok = vs[1].(string); ok {
+	for i, v := range vs {
+		switch v := v.(type) {
+		case string:
 			var n int64
-			n, err = strconv.ParseInt(s, 10, 64)
-			r.token, ok = backend.Token(n), err == nil
+			if n, err = strconv.ParseInt(v, 10, 64); err != nil {
+				return reply{}, fmt.Errorf("a script answered a token that is none: %w", err)
+			}
+			r.token = backend.Token(n)
+		case int64:
+			if i == 0 {
+				r.status = v
+			} else {
+				r.left = time.Duration(v) * time.Millisecond
+			}
+		default:
+			return reply{}, fmt.Errorf("a script answered %T", v)
 		}
-	}
-	if ok && len(vs) > 2 {
-		var ms int64
-		ms, ok = vs[2].(int64)
-		r.left = time.Duration(ms) * time.Millisecond
-	}
-	if !ok {
-		return reply{}, fmt.Errorf("a script answered %v, which is none of its answers", vs)
 	}
 	return r, nil
 }

@@ -70,7 +70,7 @@ func (b *Backend) Release(ctx context.Context, held backend.Lease) error {
 	switch {
 	case err != nil:
 		return b.fail(ctx, "release", held.Key, err)
-	case r.status == yes, r.status == gone && !held.Ended(began):
+	case r.status == yes, held.Token == 0, r.status == gone && !held.Ended(began):
 		return nil
 	}
 	return b.fail(ctx, "release", held.Key, backend.ErrLost)

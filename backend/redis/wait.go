@@ -27,17 +27,17 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 	if err := b.check(want); err != nil {
 		return backend.Lease{}, err
 	}
-	if err := b.wait(ctx, want.Key); err != nil {
+	if err := b.wait(ctx, want); err != nil {
 		return backend.Lease{}, b.fail(ctx, "wait", want.Key, err)
 	}
 	return backend.Lease{Ticket: want.Ticket}, nil
 }
 
-func (b *Backend) wait(ctx context.Context, key string) error {
+func (b *Backend) wait(ctx context.Context, want backend.Lease) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	w, err := b.hub.join(wakeChannel(key))
+	w, err := b.hub.join(wakeChannel(want.Key))
 	if err != nil {
 		return err
 	}
@@ -48,34 +48,21 @@ func (b *Backend) wait(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	left, err := b.left(ctx, key)
-	if err != nil || left == 0 {
+	r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
+		return b.eval(ctx, waitScript, []string{want.Key}, &secret{owner: want.Owner})
+	})
+	if err != nil || r.status == yes {
 		return err
 	}
 	limit := jitter(poll)
 	if !w.live() {
 		limit = jitter(blindPoll)
 	}
-	if left > 0 {
-		limit = min(limit, left+time.Millisecond+rand.N(spread))
+	if r.left >= 0 {
+		limit = min(limit, r.left+time.Millisecond+rand.N(spread))
 	}
 	_, err = w.sleep(ctx, limit)
 	return err
-}
-
-// left is what is left of the key's term: zero if it is free, negative if it has
-// no term.
-func (b *Backend) left(ctx context.Context, key string) (time.Duration, error) {
-	d, err := await(ctx, &b.calls, func() (time.Duration, error) {
-		return b.client.PTTL(quiet{ctx}, key).Result()
-	}, nil)
-	if d == -2 { // go-redis passes the server's -2 (no key) and -1 (no expiry) through
-		return 0, err
-	}
-	if d == 0 {
-		d = time.Millisecond // the last one is running
-	}
-	return d, err
 }
 
 func jitter(d time.Duration) time.Duration { return d + rand.N(d) }

@@ -15,50 +15,37 @@
 --                                   is left of the term (-1: it has none)
 --          {-1, last}               refused: this owner was released before
 --
--- Tokens travel as strings and are compared as such, since a Lua number is
--- exact to 2^53 only. Whatever can fail does so before the lock is written.
+-- Tokens go out by '%.0f', which is exact to 2^53; Lua's own conversion rounds
+-- at 14 digits. Whatever can fail does so before the lock is written.
 
 local holder = redis.call('GET', KEYS[1])
-local last = redis.call('GET', KEYS[2])
-if last and not string.find(last, '^[1-9]%d*$') then
-  return redis.error_reply('ERR the token counter of this lock is not a positive integer')
+local text = redis.call('GET', KEYS[2]) or '0'
+local last = string.find(text, '^%d+$') and tonumber(text)
+if not last or last > 2 ^ 53 then
+  return redis.error_reply('ERR the token counter of this lock is not an integer up to 2^53')
 end
 if holder and holder ~= ARGV[1] then
-  return {0, last or '0', redis.call('PTTL', KEYS[1])}
+  return {0, text, redis.call('PTTL', KEYS[1])}
 end
 if redis.call('ZSCORE', KEYS[3], ARGV[1]) then
-  return {-1, last or '0'}
+  return {-1, text}
 end
 
-local function less(a, b)
-  return #a < #b or (#a == #b and a < b)
-end
-
--- The clock is a hint for a new grant only: a repeated call has the token of
--- the first one. It is held near this server's clock, so that a client whose
--- clock is wrong can't push tokens ahead of everybody else's.
-local floor = ARGV[4]
-if not holder or not last then
+local token = math.max(last, tonumber(ARGV[4]))
+if not holder or last == 0 then
+  if last == 2 ^ 53 then
+    return redis.error_reply('ERR the token counter of this lock has reached 2^53')
+  end
+  -- The clock is a hint for a new grant only: a repeated call has the token of
+  -- the first one. It is held near this server's clock, so that a client whose
+  -- clock is wrong can't push tokens ahead of everybody else's.
   local time = redis.call('TIME')
   local now, reach = time[1] * 1000000 + time[2], tonumber(ARGV[5])
   local hint = math.min(math.max(tonumber(ARGV[3]), now - reach), now + reach)
-  hint = string.format('%.0f', hint)
-  if less(floor, hint) then
-    floor = hint
-  end
+  token = math.max(last + 1, hint, token)
 end
-
-local token = last
-if not last or less(last, floor) then
-  redis.call('SET', KEYS[2], floor, 'PX', ARGV[6])
-  token = floor
-else
-  if not holder then
-    redis.call('INCR', KEYS[2]) -- fails at the end of the integers
-    token = redis.call('GET', KEYS[2])
-  end
-  redis.call('PEXPIRE', KEYS[2], ARGV[6])
-end
+token = string.format('%.0f', token)
+redis.call('SET', KEYS[2], token, 'PX', ARGV[6])
 
 if not holder then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])

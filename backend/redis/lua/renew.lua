@@ -20,17 +20,17 @@ end
 if holder ~= ARGV[1] then
   return {-1}
 end
-local last = redis.call('GET', KEYS[2])
-if last and not string.find(last, '^[1-9]%d*$') then
-  return redis.error_reply('ERR the token counter of this lock is not a positive integer')
+local text = redis.call('GET', KEYS[2]) or '0'
+local last = string.find(text, '^%d+$') and tonumber(text)
+if not last or last > 2 ^ 53 then
+  return redis.error_reply('ERR the token counter of this lock is not an integer up to 2^53')
 end
 
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
-local token = ARGV[3]
-if token ~= '0' and (not last or #last < #token or (#last == #token and last < token)) then
-  redis.call('SET', KEYS[2], token, 'PX', ARGV[4])
+if last < tonumber(ARGV[3]) then
+  redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
 else
   redis.call('PEXPIRE', KEYS[2], ARGV[4])
 end
