@@ -179,15 +179,15 @@ func (a *attempt) failure(ctx, inner context.Context, err error) error {
 	if why == nil {
 		return named("lock", a.key, err)
 	}
-	all := []error{why}
+	all := []error{why, err}
+	if errors.Is(err, why) {
+		all = all[1:] // it says so itself, and why
+	}
 	if cause := context.Cause(ctx); why != ErrClosed && !errors.Is(why, cause) {
 		all = append(all, cause)
 	}
 	if a.contended {
 		all = append(all, ErrHeld)
-	}
-	if !errors.Is(err, why) {
-		all = append(all, err)
 	}
 	return &backend.Error{Op: "lock", Key: a.key, Err: oneLine(all)}
 }

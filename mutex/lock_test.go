@@ -175,6 +175,27 @@ func TestCancelWhileAnotherHoldsShowsBoth(t *testing.T) {
 	}
 }
 
+// What the nodes said is not lost when the context ends.
+func TestCancelKeepsTheCausesOfTheNodes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			<-ctx.Done()
+			return l, &backend.QuorumError{Op: "acquire", Key: "k", Need: 2, Nodes: []error{errLink, ctx.Err(), nil}}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantErr(t, newMutex(t, n, nil).Lock(ctx), context.DeadlineExceeded, errLink)
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			<-ctx.Done()
+			return l, errLink
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantErr(t, newMutex(t, n, nil).Lock(ctx), context.DeadlineExceeded, errLink)
+	})
+}
+
 func TestCancelAtTheLocalGateShowsBoth(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := newNetwork()

@@ -32,7 +32,11 @@ func newSleepMeter() *sleepMeter { return &sleepMeter{base: time.Now(), read: su
 // ahead of the monotonic one, and so does nothing else but setting it: both
 // slew alike. So the system is asked only when that distance has changed.
 func (m *sleepMeter) at(now time.Time) time.Duration {
-	ahead := now.Round(0).Sub(m.base.Round(0)) - now.Sub(m.base)
+	return m.with(now.Round(0).Sub(m.base.Round(0)) - now.Sub(m.base))
+}
+
+// with is at, given how far the wall clock is ahead.
+func (m *sleepMeter) with(ahead time.Duration) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if moved := ahead - m.ahead; !m.known || moved <= -noticed || moved >= noticed {

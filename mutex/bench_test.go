@@ -1,0 +1,66 @@
+package mutex_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/distmutex/distmutex/backend/memory"
+	"github.com/distmutex/distmutex/mutex"
+)
+
+func BenchmarkLockUnlock(b *testing.B) {
+	m, err := mutex.New(memory.New(nil), "k", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := m.Lock(ctx); err != nil {
+			b.Fatal(err)
+		}
+		if err := m.Unlock(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLockUnlockManyKeys(b *testing.B) {
+	s, err := mutex.NewSession(memory.New(nil), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := context.Background()
+	var n atomic.Int64
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		m := s.Mutex(fmt.Sprint(n.Add(1)))
+		for pb.Next() {
+			if err := m.Lock(ctx); err != nil {
+				b.Error(err)
+			}
+			if err := m.Unlock(ctx); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// BenchmarkHandOver passes one lock between goroutines of one session.
+func BenchmarkHandOver(b *testing.B) {
+	m, err := mutex.New(memory.New(nil), "k", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := context.Background()
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := m.Do(ctx, func(context.Context) error { return nil }); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
