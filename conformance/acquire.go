@@ -132,6 +132,7 @@ func refusalLeavesNothing(t *trial) {
 		t.refused(t.peer)
 		t.refused(t.b)
 	}
+	time.Sleep(50 * time.Millisecond) // for what is still on its way
 	t.release(t.b, held)
 	t.free()
 }

@@ -51,7 +51,6 @@ func cancelUndone(t *trial) {
 				continue
 			}
 			other := t.lease(long)
-			t.note(other)
 			if err := call(ctx, other); !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", verb, err, want)
 			}
@@ -88,7 +87,6 @@ func cancelRelease(t *trial) {
 func cancelRace(t *trial) {
 	for range 30 {
 		want := t.lease(long)
-		t.note(want)
 		ctx, cancel := context.WithTimeout(t.ctx, rand.N(2*time.Millisecond))
 		_, err := t.b.Acquire(ctx, want)
 		cancel()

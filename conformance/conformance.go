@@ -15,6 +15,7 @@ package conformance
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/distmutex/distmutex/backend"
 )
@@ -42,6 +43,12 @@ type Harness struct {
 	// words. A backend without a backend.Waiter needs no field to say so.
 	Unfenced bool // all tokens are zero
 	NoExpiry bool // a lease ends by Release alone
+
+	// Term is what a case asks for where a term has to pass; zero means 200 ms.
+	// Late is how much longer than its term a key may be held, to be waited for
+	// besides. Both are for servers that think in seconds: it is safe to free a
+	// key late, never early.
+	Term, Late time.Duration
 }
 
 // Run checks every case as a subtest named by its id and returns when all have

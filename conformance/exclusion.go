@@ -90,6 +90,7 @@ func manyKeys(t *trial) {
 				want.Owner += "'"
 				want.Start = time.Now()
 				got, err := t.tryAcquire(t.b, want)
+				time.Sleep(rand.N(time.Millisecond))
 				if err == nil {
 					err = t.persist(func() error { return t.peer.Renew(t.ctx, got) })
 				}

@@ -72,6 +72,6 @@ func lineDeadHead(t *trial) {
 	cancel() // and no Release follows, as if its process had died
 	t.release(t.b, held)
 	wg.Wait()
-	t.release(t.b, t.served(second, dead.TTL+patience))
+	t.release(t.b, t.served(second, dead.TTL+t.late+patience))
 	t.free()
 }

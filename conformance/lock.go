@@ -32,10 +32,15 @@ func (t *trial) lock(ctx context.Context, b backend.Backend, ttl time.Duration, 
 			t.fits(want, got)
 			return got, nil
 		}
-		if !errors.Is(err, backend.ErrHeld) {
+		// After a refusal nothing is owed but, when giving up, the place in line.
+		refused := errors.Is(err, backend.ErrHeld)
+		if !refused || ctx.Err() != nil {
 			t.undo(b, want)
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil && refused:
+			return backend.Lease{}, ctx.Err()
+		case ctx.Err() != nil:
 			return backend.Lease{}, err
 		}
 		// Hints may come for no reason at all.
@@ -75,12 +80,12 @@ func (t *trial) locked(b backend.Backend, ttl time.Duration, floor backend.Token
 // gets, or closes the channel without.
 func (t *trial) queue(b backend.Backend, ttl time.Duration, floor backend.Token) <-chan backend.Lease {
 	got := make(chan backend.Lease, 1)
-	go func() {
+	t.waiters.Go(func() {
 		defer close(got)
 		if l, err := t.lock(t.ctx, b, ttl, floor); err == nil {
 			got <- l
 		}
-	}()
+	})
 	time.Sleep(50 * time.Millisecond)
 	return got
 }

@@ -14,7 +14,7 @@ func (t *trial) timed(scenario func(term time.Duration) bool) {
 	key := t.key
 	for i := range 6 {
 		t.key = key + string(rune('a'+i))
-		term := short << i
+		term := t.short << i
 		if scenario(term) {
 			return
 		}
@@ -43,7 +43,7 @@ func (t *trial) lapsed(term time.Duration) (backend.Lease, bool) {
 	held, ok := t.brief(t.b, t.lease(term))
 	if ok {
 		// Counted from the answer: then the server's term is over as well.
-		time.Sleep(term + backend.Drift(term) + 10*time.Millisecond)
+		time.Sleep(term + t.late + backend.Drift(term) + 10*time.Millisecond)
 	}
 	return held, ok
 }

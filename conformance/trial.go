@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,7 +14,7 @@ import (
 
 const (
 	long   = 20 * time.Second       // a term that does not pass while a case runs
-	short  = 200 * time.Millisecond // the first try of a term that has to pass
+	short  = 200 * time.Millisecond // a term that has to pass
 	soon   = 3 * time.Second        // what takes longer is not prompt, on the busiest machine
 	budget = 60 * time.Second       // no case waits longer, whatever the backend does
 )
@@ -24,10 +25,13 @@ type trial struct {
 	testing.TB
 	check
 	b, peer backend.Backend
-	ctx     context.Context // ends with the budget
-	key     string          // of this run alone
+	ctx     context.Context // ends with the budget, or with the case
+	cancel  context.CancelFunc
+	key     string         // of this run alone
+	waiters sync.WaitGroup // who still uses the trial
 
-	unfenced bool
+	unfenced    bool
+	short, late time.Duration
 
 	mu     sync.Mutex
 	broken bool            // the rule has been printed
@@ -36,14 +40,13 @@ type trial struct {
 }
 
 func newTrial(tb testing.TB, h Harness, c check) *trial {
-	t := &trial{TB: tb, check: c, b: h.New(tb), key: "conformance:" + c.id + ":" + rand.Text(), unfenced: h.Unfenced}
+	t := &trial{TB: tb, check: c, b: h.New(tb), key: "conformance:" + c.id + ":" + rand.Text()}
+	t.unfenced, t.short, t.late = h.Unfenced, cmp.Or(h.Term, short), h.Late
 	t.peer = t.b
 	if h.Peer != nil {
 		t.peer = h.Peer(tb, t.b)
 	}
-	var cancel context.CancelFunc
-	t.ctx, cancel = context.WithTimeout(tb.Context(), budget)
-	tb.Cleanup(cancel)
+	t.ctx, t.cancel = context.WithTimeout(tb.Context(), budget)
 	return t
 }
 
@@ -70,8 +73,11 @@ func (t *trial) announce() {
 	}
 }
 
-// tidy releases whatever the case may have left on a shared server.
+// tidy ends what still waits, and releases whatever the case may have left on a
+// shared server.
 func (t *trial) tidy() {
+	t.cancel()
+	t.waiters.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), soon)
 	defer cancel()
 	for _, l := range t.asked {
@@ -180,8 +186,12 @@ func (t *trial) lost(what string, call func() error) {
 // may say ErrLost, if another holds the key.
 func (t *trial) undo(b backend.Backend, want backend.Lease) {
 	t.Helper()
+	t.note(want)
 	want.Token = 0
 	err := t.persist(func() error { return b.Release(t.ctx, want) })
+	if t.ctx.Err() != nil {
+		return // the case is over: tidy does it
+	}
 	if err != nil && !errors.Is(err, backend.ErrLost) {
 		t.Errorf("Release of what may never have been granted: %v, want nil or ErrLost", err)
 	}

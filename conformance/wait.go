@@ -65,7 +65,7 @@ func waitExpiry(t *trial) {
 			return false
 		}
 		w := t.queue(t.peer, long, 0)
-		t.release(t.peer, t.served(w, term+patience))
+		t.release(t.peer, t.served(w, term+t.late+patience))
 		return true
 	})
 }
@@ -111,6 +111,7 @@ func waitTerm(t *trial) {
 			refusals++
 			time.Sleep(term / 20)
 		}
+		time.Sleep(t.late)
 		t.free()
 		return refusals > 3
 	})
@@ -141,7 +142,6 @@ func waitCancelRace(t *trial) {
 	for range 30 {
 		held := t.acquire(t.b, t.lease(long))
 		want := t.lease(long)
-		t.note(want)
 		ctx, cancel := context.WithCancel(t.ctx)
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = t.waiter(t.peer).Wait(ctx, want) })

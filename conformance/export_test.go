@@ -1,0 +1,27 @@
+package conformance
+
+import "testing"
+
+// IDs are the cases, in order.
+func IDs() []string {
+	var ids []string
+	for _, c := range checks() {
+		ids = append(ids, c.id)
+	}
+	return ids
+}
+
+// Rule returns the rule of a case.
+func Rule(id string) string { return find(id).rule }
+
+// Check runs one case against tb, which may be a recorder.
+func Check(tb testing.TB, h Harness, id string) { find(id).on(tb, h) }
+
+func find(id string) check {
+	for _, c := range checks() {
+		if c.id == id {
+			return c
+		}
+	}
+	panic("no case " + id)
+}

@@ -1,0 +1,169 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+// renewLost replaces what happens when a Renew was refused.
+func (f *faulty) renewLost(then func(context.Context, backend.Lease, error) error) {
+	renew := f.renew
+	f.renew = func(ctx context.Context, l backend.Lease) error {
+		err := renew(ctx, l)
+		if errors.Is(err, backend.ErrLost) {
+			return then(ctx, l, err)
+		}
+		return err
+	}
+}
+
+// recreate is a Renew by way of SET NX.
+func recreate(f *faulty) {
+	f.renewLost(func(ctx context.Context, l backend.Lease, err error) error {
+		if _, taken := f.Backend.Acquire(ctx, l); taken != nil {
+			return err
+		}
+		return nil
+	})
+}
+
+func lost(op string, l backend.Lease) error {
+	return &backend.Error{Op: op, Key: l.Key, Err: backend.ErrLost}
+}
+
+// skipUnknown is a Release that only looks where a grant was told of.
+func skipUnknown(f *faulty) {
+	release := f.release
+	f.release = func(ctx context.Context, l backend.Lease) error {
+		if l.Token == 0 {
+			return nil
+		}
+		return release(ctx, l)
+	}
+}
+
+var endFaults = []planted{
+	{"a Renew that is believed, not done", "renew/extends", func(f *faulty) {
+		renew := f.renew
+		f.renew = func(ctx context.Context, l backend.Lease) error {
+			if f.latest(l.Key).Owner == l.Owner {
+				return nil
+			}
+			return renew(ctx, l)
+		}
+	}},
+	{"a Renew that works once", "renew/repeat", func(f *faulty) {
+		renew := f.renew
+		f.renew = func(ctx context.Context, l backend.Lease) error {
+			if f.seen[l.Owner]++; f.seen[l.Owner] > 1 {
+				return lost("renew", l)
+			}
+			return renew(ctx, l)
+		}
+	}},
+	{"M31 a Renew that moves the token", "renew/keeps-token", func(f *faulty) {
+		renew := f.renew
+		f.renew = func(ctx context.Context, l backend.Lease) error {
+			l.Token++
+			return renew(ctx, l)
+		}
+	}},
+	{"a Renew that asserts no token", "renew/asserts-token", func(f *faulty) {
+		renew := f.renew
+		f.renew = func(ctx context.Context, l backend.Lease) error {
+			l.Token = 0
+			return renew(ctx, l)
+		}
+	}},
+	{"a Renew of whoever holds", "renew/foreign", func(f *faulty) {
+		renew := f.renew
+		f.renew = func(ctx context.Context, l backend.Lease) error {
+			if holder := f.latest(l.Key); holder.Owner != "" {
+				l.Owner = holder.Owner
+			}
+			return renew(ctx, l)
+		}
+	}},
+	{"M28 a Renew that re-creates", "renew/after-release", recreate},
+	{"M28 a Renew that re-creates", "renew/after-expiry", recreate},
+	{"a Renew that takes the key back", "renew/after-another", func(f *faulty) {
+		f.renewLost(func(ctx context.Context, l backend.Lease, err error) error {
+			if !f.held(l) || f.latest(l.Key).Owner == l.Owner {
+				return err
+			}
+			_ = f.Backend.Release(ctx, f.latest(l.Key))
+			_, err = f.Backend.Acquire(ctx, l)
+			return err
+		})
+	}},
+	{"a Release that is believed, not done", "release/frees", func(f *faulty) {
+		f.release = func(context.Context, backend.Lease) error { return nil }
+	}},
+	{"a Release that says lost when repeated", "release/repeat", func(f *faulty) {
+		release := f.release
+		f.release = func(ctx context.Context, l backend.Lease) error {
+			if f.seen[l.Owner]++; f.seen[l.Owner] > 1 {
+				return lost("release", l)
+			}
+			return release(ctx, l)
+		}
+	}},
+	{"M43 a Release by name", "release/spares-next", func(f *faulty) {
+		release := f.release
+		f.release = func(ctx context.Context, l backend.Lease) error {
+			if f.held(l) { // by this client, whoever holds now
+				l.Owner = f.latest(l.Key).Owner
+			}
+			return release(ctx, l)
+		}
+	}},
+	{"M05 a Release without a look at the owner", "release/foreign", func(f *faulty) {
+		release := f.release
+		f.release = func(ctx context.Context, l backend.Lease) error {
+			if holder := f.latest(l.Key); holder.Owner != "" {
+				l.Owner = holder.Owner
+			}
+			return release(ctx, l)
+		}
+	}},
+	{"M42 a loss that is not told", "release/after-expiry", func(f *faulty) {
+		release := f.release
+		f.release = func(ctx context.Context, l backend.Lease) error {
+			if err := release(ctx, l); !errors.Is(err, backend.ErrLost) {
+				return err
+			}
+			return nil
+		}
+	}},
+	{"M42 a loss to another that is not told", "release/taken", func(f *faulty) {
+		release := f.release
+		f.release = func(ctx context.Context, l backend.Lease) error {
+			err := release(ctx, l)
+			if errors.Is(err, backend.ErrLost) && f.latest(l.Key).Owner != l.Owner {
+				return nil
+			}
+			return err
+		}
+	}},
+	{"an end of the term that no Renew moves", "release/after-renewal", func(f *faulty) {
+		release := f.release
+		f.release = func(ctx context.Context, l backend.Lease) error {
+			if first := f.latest(l.Key); first.Owner == l.Owner {
+				l.TTL, l.Start = first.TTL, first.Start
+			}
+			return release(ctx, l)
+		}
+	}},
+	{"M07 a Release only where a grant was told", "release/never-granted", skipUnknown},
+	{"a Release of the holder by one who got nothing", "release/never-granted", func(f *faulty) {
+		release := f.release
+		f.release = func(ctx context.Context, l backend.Lease) error {
+			if holder := f.latest(l.Key); l.Token == 0 && holder.Owner != "" {
+				l.Owner = holder.Owner
+			}
+			return release(ctx, l)
+		}
+	}},
+}

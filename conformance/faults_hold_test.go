@@ -1,0 +1,225 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+// refused replaces what happens when an Acquire was refused.
+func (f *faulty) refused(then func(context.Context, backend.Lease, error) (backend.Lease, error)) {
+	acquire := f.acquire
+	f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+		got, err := acquire(ctx, want)
+		if errors.Is(err, backend.ErrHeld) {
+			return then(ctx, want, err)
+		}
+		return got, err
+	}
+}
+
+// pretend grants what was refused.
+func (f *faulty) pretend(want backend.Lease) (backend.Lease, error) {
+	want.Token = f.latest(want.Key).Token + 1
+	return want, nil
+}
+
+func (f *faulty) keys(in func(string) string) {
+	f.all(func(l backend.Lease) backend.Lease {
+		l.Key = in(l.Key)
+		return l
+	})
+}
+
+func (f *faulty) owners(in func(string) string) {
+	f.all(func(l backend.Lease) backend.Lease {
+		l.Owner = in(l.Owner)
+		return l
+	})
+}
+
+var seed = maphash.MakeSeed()
+
+var holdFaults = []planted{
+	{"M01 a grant without NX", "exclusion/one-holder", func(f *faulty) {
+		f.refused(func(ctx context.Context, want backend.Lease, _ error) (backend.Lease, error) {
+			_ = f.Backend.Release(ctx, f.latest(want.Key))
+			return f.Backend.Acquire(ctx, want)
+		})
+	}},
+	{"M16 the host's name for an owner", "exclusion/one-holder", func(f *faulty) {
+		f.owners(func(string) string { return "host" })
+	}},
+	{"a look and then a grant", "exclusion/simultaneous", func(f *faulty) {
+		f.refused(func(_ context.Context, want backend.Lease, err error) (backend.Lease, error) {
+			if time.Since(f.latest(want.Key).Start) < time.Millisecond {
+				return f.pretend(want) // it had looked before
+			}
+			return backend.Lease{}, err
+		})
+	}},
+	{"a grant to two in one of eleven", "exclusion/contention", func(f *faulty) {
+		f.refused(func(_ context.Context, want backend.Lease, err error) (backend.Lease, error) {
+			if f.every(11) {
+				return f.pretend(want)
+			}
+			return backend.Lease{}, err
+		})
+	}},
+	{"keys that share four locks", "exclusion/many-keys", func(f *faulty) {
+		f.keys(func(key string) string { return fmt.Sprint(maphash.String(seed, key) % 4) })
+	}},
+	{"keys returned in lower case", "keys/any-bytes", func(f *faulty) {
+		f.asked(func(l backend.Lease) backend.Lease { return l }, func(_, got backend.Lease) backend.Lease {
+			got.Key = strings.ToLower(got.Key)
+			return got
+		})
+	}},
+	{"keys with their spaces trimmed", "keys/apart", func(f *faulty) { f.keys(strings.TrimSpace) }},
+	{"keys cut at 255 bytes", "keys/apart", func(f *faulty) {
+		f.keys(func(key string) string { return key[:min(len(key), 255)] })
+	}},
+	{"keys taken for UTF-8", "keys/apart", func(f *faulty) {
+		f.keys(func(key string) string { return strings.ToValidUTF8(key, "?") })
+	}},
+	{"M46 parts of keys that collide", "keys/apart", func(f *faulty) {
+		f.keys(func(key string) string { return strings.ReplaceAll(key, ":", "") })
+	}},
+	{"owners compared by prefix", "owners/whole", func(f *faulty) {
+		f.owners(func(owner string) string { return owner[:min(len(owner), 34)] })
+	}},
+	{"owners as C strings", "owners/whole", func(f *faulty) {
+		f.owners(func(owner string) string {
+			before, _, nul := strings.Cut(owner, "\x00")
+			if nul {
+				return before
+			}
+			return owner
+		})
+	}},
+	{"owners without regard to case", "owners/whole", func(f *faulty) { f.owners(strings.ToLower) }},
+	{"a term rounded up to seconds", "acquire/grant", func(f *faulty) {
+		f.asked(func(l backend.Lease) backend.Lease { return l }, func(_, got backend.Lease) backend.Lease {
+			got.TTL = (got.TTL + time.Second - 1).Truncate(time.Second)
+			return got
+		})
+	}},
+	{"no tokens, and no word of it", "acquire/grant", func(f *faulty) {
+		f.tokens(func(_, _ backend.Lease) backend.Token { return 0 })
+	}},
+	{"M10 M30 a term counted from the reply", "acquire/start", func(f *faulty) {
+		f.asked(func(l backend.Lease) backend.Lease { return l }, func(_, got backend.Lease) backend.Lease {
+			got.Start = time.Now()
+			return got
+		})
+	}},
+	{"M38 its own value taken for another's", "acquire/repeat", func(f *faulty) {
+		acquire := f.acquire
+		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			if f.held(want) {
+				return backend.Lease{}, &backend.Error{Op: "acquire", Key: want.Key, Err: backend.ErrHeld}
+			}
+			return acquire(ctx, want)
+		}
+	}},
+	{"M31 a token for each repeat", "acquire/repeat", func(f *faulty) {
+		f.tokens(func(want, _ backend.Lease) backend.Token { return f.latest(want.Key).Token + 1 })
+	}},
+	{"an answer to the repeat from memory", "acquire/repeat-renews", func(f *faulty) {
+		acquire := f.acquire
+		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			if f.held(want) {
+				return f.latest(want.Key), nil
+			}
+			return acquire(ctx, want)
+		}
+	}},
+	{"a term that the repeat shortens", "acquire/repeat-never-shortens", func(f *faulty) {
+		acquire := f.acquire
+		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			first := f.latest(want.Key)
+			if !f.held(want) {
+				return acquire(ctx, want)
+			}
+			_ = f.Backend.Release(ctx, want)
+			got, err := acquire(ctx, want)
+			got.Token = first.Token
+			return got, err
+		}
+	}},
+	{"an attempt that waits for the holder", "acquire/refusal-is-prompt", func(f *faulty) {
+		f.refused(func(_ context.Context, _ backend.Lease, err error) (backend.Lease, error) {
+			time.Sleep(5 * time.Second)
+			return backend.Lease{}, err
+		})
+	}},
+	{"a refused attempt that goes on", "acquire/refusal-leaves-nothing", func(f *faulty) {
+		f.refused(func(ctx context.Context, want backend.Lease, err error) (backend.Lease, error) {
+			go func() { _, _ = f.Backend.Wait(ctx, want) }()
+			return backend.Lease{}, err
+		})
+	}},
+	{"M24 a counter moved by the refused", "acquire/refusal-changes-nothing", func(f *faulty) { f.refused(f.raiseHolder) }},
+	{"M24 a counter moved by another", "raise/foreign", func(f *faulty) { f.refused(f.raiseHolder) }},
+}
+
+// raiseHolder moves the holder's token to the floor of one who was refused.
+func (f *faulty) raiseHolder(ctx context.Context, want backend.Lease, err error) (backend.Lease, error) {
+	holder := f.latest(want.Key)
+	holder.Token = max(holder.Token, want.Token)
+	_ = f.Backend.Renew(ctx, holder)
+	return backend.Lease{}, err
+}
+
+// termOf has the inner backend grant another term than it says.
+func (f *faulty) termOf(other func(time.Duration) time.Duration) {
+	f.asked(func(l backend.Lease) backend.Lease {
+		l.TTL = min(max(other(l.TTL).Truncate(time.Millisecond), backend.MinTTL), backend.MaxTTL)
+		return l
+	}, func(want, got backend.Lease) backend.Lease {
+		got.TTL = want.TTL
+		return got
+	})
+}
+
+var termFaults = []planted{
+	{"a term of half the length", "term/lasts", func(f *faulty) {
+		f.termOf(func(ttl time.Duration) time.Duration { return ttl / 2 })
+	}},
+	{"M02 no expiry", "term/ends", func(f *faulty) {
+		f.termOf(func(time.Duration) time.Duration { return backend.MaxTTL })
+	}},
+	{"M03 milliseconds taken for seconds", "term/ends", func(f *faulty) {
+		f.termOf(func(ttl time.Duration) time.Duration { return ttl * 1000 })
+	}},
+	{"a refusal that renews the holder", "term/ends", func(f *faulty) { f.refused(f.raiseHolder) }},
+	{"a shortest term of a second", "term/shortest", func(f *faulty) {
+		acquire := f.acquire
+		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			if want.TTL < time.Second {
+				return backend.Lease{}, &backend.InvalidError{Field: "TTL", Reason: "is less than a second"}
+			}
+			return acquire(ctx, want)
+		}
+	}},
+	{"a client that thinks it holds for ever", "term/again", func(f *faulty) {
+		acquire, release := f.acquire, f.release
+		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			if f.seen[want.Key] != 0 {
+				return backend.Lease{}, &backend.Error{Op: "acquire", Key: want.Key, Err: backend.ErrHeld}
+			}
+			got, err := acquire(ctx, want)
+			f.seen[want.Key] = got.Token
+			return got, err
+		}
+		f.release = func(ctx context.Context, l backend.Lease) error {
+			delete(f.seen, l.Key)
+			return release(ctx, l)
+		}
+	}},
+}

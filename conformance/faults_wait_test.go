@@ -1,0 +1,145 @@
+package conformance_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+var waitFaults = []planted{
+	{"a Wait that does not look first", "wait/free", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			time.Sleep(5 * time.Second)
+			return wait(ctx, want)
+		}
+	}},
+	{"a holder that waits behind itself", "wait/own", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			if f.held(want) {
+				want.Owner += "'"
+			}
+			return wait(ctx, want)
+		}
+	}},
+	{"M35 a waiter not woken by a Release", "wait/release", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			holder := f.latest(want.Key)
+			time.Sleep(time.Until(holder.Start.Add(holder.TTL)))
+			return wait(ctx, want)
+		}
+	}},
+	{"M49 expiry seen only by those who ask", "wait/expiry", func(f *faulty) {
+		f.termOf(func(time.Duration) time.Duration { return backend.MaxTTL })
+		acquire := f.acquire
+		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			if holder := f.latest(want.Key); holder.Owner != "" && holder.Ended(time.Now()) {
+				_ = f.Backend.Release(ctx, holder)
+			}
+			return acquire(ctx, want)
+		}
+	}},
+	{"M48 a hand-over without a token of its own", "wait/grant", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			before := f.latest(want.Key)
+			got, err := wait(ctx, want)
+			got.Token = before.Token
+			return got, err
+		}
+	}},
+	{"a waiter's floor that is ignored", "wait/floor", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			want.Token = 0
+			return wait(ctx, want)
+		}
+	}},
+	{"M48 a hand-over beyond the term", "wait/term", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			came := time.Now()
+			got, err := wait(ctx, want)
+			if err == nil { // the server counted from when the waiter came
+				time.AfterFunc(time.Until(came.Add(got.TTL)), func() { _ = f.Backend.Release(context.Background(), got) })
+			}
+			return got, err
+		}
+	}},
+	{"a hand-over without an end", "wait/term", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			long := want
+			long.TTL = backend.MaxTTL
+			got, err := wait(ctx, long)
+			got.TTL = min(got.TTL, want.TTL)
+			return got, err
+		}
+	}},
+	{"a Wait that no cancel ends", "wait/cancel", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			return wait(context.WithoutCancel(ctx), want)
+		}
+	}},
+	{"M07 a Release only where a grant was told", "wait/cancel-race", skipUnknown},
+	{"a grant told to two", "line/many", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			got, err := wait(ctx, want)
+			if err == nil && f.every(9) {
+				_ = f.Backend.Release(ctx, got)
+			}
+			return got, err
+		}
+	}},
+	{"M35 a grant told to nobody", "line/hand-over", func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			got, err := wait(ctx, want)
+			if err == nil && f.every(5) {
+				want.Owner += "'" // comes once more, behind its own grant
+				return wait(ctx, want)
+			}
+			return got, err
+		}
+	}},
+	{"a place in line that outlives its waiter", "line/cancelled-head", func(f *faulty) {
+		leaveGhost(f, func(l backend.Lease) backend.Lease {
+			l.Owner += "'" // out of reach of the Release
+			return l
+		})
+	}},
+	{"a dead waiter that holds for ever", "line/dead-head", func(f *faulty) {
+		leaveGhost(f, func(l backend.Lease) backend.Lease {
+			l.TTL = backend.MaxTTL
+			return l
+		})
+	}},
+}
+
+// leaveGhost leaves one in line in the place of each that was cancelled.
+func leaveGhost(f *faulty, ghost func(backend.Lease) backend.Lease) {
+	wait := f.wait
+	f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+		type answer struct {
+			got backend.Lease
+			err error
+		}
+		answered := make(chan answer, 1)
+		go func() {
+			got, err := wait(context.WithoutCancel(ctx), ghost(want))
+			got.Owner = want.Owner
+			answered <- answer{got, err}
+		}()
+		select {
+		case a := <-answered:
+			return a.got, a.err
+		case <-ctx.Done():
+			return backend.Lease{}, &backend.Error{Op: "wait", Key: want.Key, Err: ctx.Err()}
+		}
+	}
+}
