@@ -2,6 +2,7 @@ package memory
 
 import (
 	"container/list"
+	"errors"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type hold struct {
 
 type waiter struct {
 	want    backend.Lease
-	granted chan backend.Lease // takes one without blocking
+	granted chan backend.Lease // takes one without blocking; closed if there can be none
 }
 
 // at returns who holds key now, or nil. A term that has passed has ended, even
@@ -51,32 +52,34 @@ func (s *shard) open(key string) *hold {
 }
 
 // try grants a key that is free or already the owner's.
-func (b *Backend) try(s *shard, want backend.Lease, now time.Time) (backend.Lease, bool) {
+func (b *Backend) try(s *shard, want backend.Lease, now time.Time) (backend.Lease, error) {
 	if want.Start.IsZero() {
 		want.Start = now
 	}
-	h := b.at(s, want.Key, now)
-	switch {
+	switch h := b.at(s, want.Key, now); {
 	case h == nil:
-		return b.grant(s, s.open(want.Key), want, now), true
+		var ok bool
+		if want.Token, ok = b.next(want.Token); !ok {
+			return backend.Lease{}, errSpent
+		}
+		b.grant(s, s.open(want.Key), want, now)
 	case h.owner == want.Owner:
 		b.extend(h, want, now)
 		want.Token = h.token
-		return want, true
+	default:
+		return backend.Lease{}, backend.ErrHeld
 	}
-	return backend.Lease{}, false
+	return want, nil
 }
 
 // grant makes want the holder of h.
-func (b *Backend) grant(s *shard, h *hold, want backend.Lease, now time.Time) backend.Lease {
-	want.Token = b.next(want.Token)
+func (b *Backend) grant(s *shard, h *hold, want backend.Lease, now time.Time) {
 	h.owner, h.token, h.until = want.Owner, want.Token, now.Add(want.TTL)
 	if h.timer == nil {
 		h.timer = time.AfterFunc(want.TTL, func() { b.ring(s, h) })
 	} else {
 		h.timer.Reset(want.TTL)
 	}
-	return want
 }
 
 // extend starts the term of the holder anew, never shortens it, and lifts its
@@ -94,10 +97,16 @@ func (b *Backend) extend(h *hold, l backend.Lease, now time.Time) {
 // pass ends a hold: the key goes to the head of the line, else it is free and
 // pass returns nil.
 func (b *Backend) pass(s *shard, h *hold, now time.Time) *hold {
-	if head := h.line.Front(); head != nil {
+	for head := h.line.Front(); head != nil; head = h.line.Front() {
 		w := h.line.Remove(head).(*waiter)
-		w.want.Start = now
-		w.granted <- b.grant(s, h, w.want, now)
+		token, ok := b.next(w.want.Token)
+		if !ok {
+			close(w.granted)
+			continue
+		}
+		w.want.Token, w.want.Start = token, now
+		b.grant(s, h, w.want, now)
+		w.granted <- w.want
 		return h
 	}
 	delete(s.holds, h.key)
@@ -121,12 +130,21 @@ func (b *Backend) ring(s *shard, h *hold) {
 	}
 }
 
-// next draws a token: the next one, or floor if that is larger.
-func (b *Backend) next(floor backend.Token) backend.Token {
+// errSpent: a token too large to be valid is not handed out. Only a floor near
+// the end can have led there.
+var errSpent = errors.New("no token is left")
+
+// next draws a token, the next one or floor if that is larger; false if there
+// is none.
+func (b *Backend) next(floor backend.Token) (backend.Token, bool) {
 	for {
 		last := b.last.Load()
-		if t := max(last+1, int64(floor)); b.last.CompareAndSwap(last, t) {
-			return backend.Token(t)
+		t := max(last+1, int64(floor))
+		if t > int64(backend.MaxToken) {
+			return 0, false
+		}
+		if b.last.CompareAndSwap(last, t) {
+			return backend.Token(t), true
 		}
 	}
 }

@@ -51,9 +51,9 @@ func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	}
 	s := b.lock(want.Key)
 	defer s.mu.Unlock()
-	got, ok := b.try(s, want, time.Now())
-	if !ok {
-		return backend.Lease{}, fail("acquire", want.Key, backend.ErrHeld)
+	got, err := b.try(s, want, time.Now())
+	if err != nil {
+		return backend.Lease{}, fail("acquire", want.Key, err)
 	}
 	return got, nil
 }
@@ -66,10 +66,13 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 		return backend.Lease{}, err
 	}
 	s := b.lock(want.Key)
-	got, ok := b.try(s, want, time.Now())
-	if ok {
+	switch got, err := b.try(s, want, time.Now()); {
+	case err == nil:
 		s.mu.Unlock()
 		return got, nil
+	case err != backend.ErrHeld:
+		s.mu.Unlock()
+		return backend.Lease{}, fail("wait", want.Key, err)
 	}
 	w := &waiter{want: want, granted: make(chan backend.Lease, 1)}
 	h := s.holds[want.Key]
@@ -77,7 +80,10 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 	s.mu.Unlock()
 
 	select {
-	case got := <-w.granted:
+	case got, ok := <-w.granted:
+		if !ok {
+			return backend.Lease{}, fail("wait", want.Key, errSpent)
+		}
 		return got, nil
 	case <-ctx.Done():
 		s.mu.Lock()
@@ -116,21 +122,16 @@ func (b *Backend) Release(ctx context.Context, held backend.Lease) error {
 	switch h := b.at(s, held.Key, now); {
 	case h != nil && h.owner == held.Owner:
 		b.pass(s, h, now)
+	case held.Token == 0: // never told of a grant, so nothing is lost
 	case h != nil || held.Ended(now):
 		return fail("release", held.Key, backend.ErrLost)
 	}
 	return nil
 }
 
-// maxToken bounds a floor, so that no number of grants after it can overflow.
-const maxToken = 1 << 62
-
 func check(ctx context.Context, op string, l backend.Lease) error {
 	if err := l.Validate(); err != nil {
 		return err
-	}
-	if l.Token > maxToken {
-		return &backend.InvalidError{Field: "Token", Reason: "is more than 1<<62"}
 	}
 	if err := ctx.Err(); err != nil {
 		return fail(op, l.Key, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,12 +32,12 @@ func TestALeaseEndsOnTimeUnobserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.New(nil)
 		acquire(t, b, want("k", "a"))
-		time.Sleep(term - 1)
+		time.Sleep(term - time.Nanosecond)
 		synctest.Wait()
 		if got := b.Keys(); got != 1 {
 			t.Errorf("1 ns before the end of the term %d keys are kept, want 1", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := b.Keys(); got != 0 {
 			t.Errorf("at the end of the term %d keys are kept, want none", got)
@@ -56,12 +55,12 @@ func TestARenewedLeaseEndsOnTimeToo(t *testing.T) {
 				t.Fatalf("Renew: %v", err)
 			}
 		}
-		time.Sleep(term - 1)
+		time.Sleep(term - time.Nanosecond)
 		synctest.Wait()
 		if got := b.Keys(); got != 1 {
 			t.Errorf("1 ns before the end of the term %d keys are kept, want 1", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := b.Keys(); got != 0 {
 			t.Errorf("at the end of the term %d keys are kept, want none", got)
@@ -85,12 +84,12 @@ func TestAHoldEndsOnTimeWhateverTheOneBeforeDid(t *testing.T) {
 			for i := range 1000 {
 				acquire(t, b, want(fmt.Sprint("after/", i), "a"))
 			}
-			time.Sleep(term - 1)
+			time.Sleep(term - time.Nanosecond)
 			synctest.Wait()
 			if got := b.Keys(); got != 1000 {
 				t.Errorf("after %v: 1 ns before the end %d keys are kept, want 1000", before, got)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			if got := b.Keys(); got != 0 {
 				t.Errorf("after %v: at the end %d keys are kept, want none", before, got)
@@ -132,18 +131,33 @@ func TestOneCounterOrdersTheTokensOfAllKeys(t *testing.T) {
 	draw("u", 0)
 }
 
-func TestAFloorCannotOverflowTheCounter(t *testing.T) {
-	b := memory.New(nil)
-	w := want("k", "a")
-	w.Token = math.MaxInt64
-	_, err := b.Acquire(t.Context(), w)
-	var invalid *backend.InvalidError
-	if !errors.As(err, &invalid) || invalid.Field != "Token" {
-		t.Errorf("a floor of MaxInt64: %v, want an InvalidError of Token", err)
-	}
-	if got := acquire(t, b, want("k", "a")).Token; got != 1 {
-		t.Errorf("token %d, want 1: the floor was refused", got)
-	}
+func TestNoTokenIsHandedOutThatIsNotValid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(nil)
+		w := want("k", "last")
+		w.Token = backend.MaxToken
+		held := acquire(t, b, w)
+		waited := make(chan error)
+		for i := range 2 {
+			go func() {
+				_, err := b.Wait(t.Context(), want("k", fmt.Sprint("waiter ", i)))
+				waited <- err
+			}()
+		}
+		synctest.Wait()
+		if err := b.Release(t.Context(), held); err != nil {
+			t.Fatalf("Release: %v", err)
+		}
+		_, err := b.Acquire(t.Context(), want("k", "next"))
+		for _, err := range []error{<-waited, <-waited, err} {
+			if err == nil || errors.Is(err, backend.ErrHeld) {
+				t.Errorf("after the last token: %v, want an error, and not ErrHeld", err)
+			}
+		}
+		if got := b.Keys(); got != 0 {
+			t.Errorf("%d keys are kept, want none", got)
+		}
+	})
 }
 
 func TestEveryCallOfManyGoroutinesEnds(t *testing.T) {
