@@ -54,6 +54,12 @@ var doorFaults = []planted{
 			return l
 		})
 	}},
+	{"a token too large cut down", "input/token", func(f *faulty) {
+		f.all(func(l backend.Lease) backend.Lease {
+			l.Token = min(l.Token, backend.MaxToken)
+			return l
+		})
+	}},
 	{"every failure called already taken", "errors/kinds", func(f *faulty) {
 		f.errs(func(op string, l backend.Lease, err error) error {
 			if errors.Is(err, backend.ErrLost) {

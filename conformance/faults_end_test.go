@@ -54,6 +54,13 @@ var endFaults = []planted{
 			return renew(ctx, l)
 		}
 	}},
+	{"a Renew that keeps to the first term", "renew/longer", func(f *faulty) {
+		renew := f.renew
+		f.renew = func(ctx context.Context, l backend.Lease) error {
+			l.TTL = min(l.TTL, f.latest(l.Key).TTL)
+			return renew(ctx, l)
+		}
+	}},
 	{"a Renew that works once", "renew/repeat", func(f *faulty) {
 		renew := f.renew
 		f.renew = func(ctx context.Context, l backend.Lease) error {
@@ -157,6 +164,15 @@ var endFaults = []planted{
 		}
 	}},
 	{"M07 a Release only where a grant was told", "release/never-granted", skipUnknown},
+	{"a loss told to one who had nothing", "release/never-granted", func(f *faulty) {
+		release := f.release
+		f.release = func(ctx context.Context, l backend.Lease) error {
+			if f.latest(l.Key).Owner != l.Owner {
+				return lost("release", l)
+			}
+			return release(ctx, l)
+		}
+	}},
 	{"a Release of the holder by one who got nothing", "release/never-granted", func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {

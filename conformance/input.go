@@ -15,7 +15,7 @@ var inputChecks = []check{
 	{"input/key", "A key that is empty, too long or has a NUL is refused by every verb, with an InvalidError of Key.", 0, inputKey},
 	{"input/owner", "An empty owner is refused by every verb, with an InvalidError of Owner, and leaves nothing.", 0, inputOwner},
 	{"input/ttl", "A term that is out of bounds or not in whole milliseconds is refused by every verb, with an InvalidError of TTL, and leaves nothing.", 0, inputTTL},
-	{"input/token", "A negative token is refused by every verb, with an InvalidError of Token, and leaves nothing.", 0, inputToken},
+	{"input/token", "A token that is negative or above MaxToken is refused by every verb, with an InvalidError of Token, and leaves nothing.", 0, inputToken},
 }
 
 // verbs are the calls of b, Wait among them if there is one.
@@ -98,7 +98,7 @@ func inputTTL(t *trial) {
 }
 
 func inputToken(t *trial) {
-	for _, token := range []backend.Token{-1, math.MinInt64} {
+	for _, token := range []backend.Token{-1, math.MinInt64, backend.MaxToken + 1, math.MaxInt64} {
 		t.invalidOf("Token", fmt.Sprint(token), func(l *backend.Lease) { l.Token = token })
 	}
 }

@@ -87,7 +87,7 @@ func ownersWhole(t *trial) {
 			theirs := mine
 			theirs.Owner = other
 			t.lost("Renew by a similar owner", func() error { return t.peer.Renew(t.ctx, theirs) })
-			t.lost("Release by a similar owner", func() error { return t.peer.Release(t.ctx, theirs) })
+			t.lostRelease("by a similar owner", t.peer, theirs)
 		}
 		theirs := mine
 		theirs.Owner = alike[0]

@@ -40,8 +40,8 @@ func releaseSparesNext(t *trial) {
 	held := t.acquire(t.b, t.lease(long))
 	t.release(t.b, held)
 	next := t.acquire(t.b, t.lease(long)) // through the same client
-	t.lost("Release repeated after another got the key", func() error { return t.b.Release(t.ctx, held) })
-	t.lost("Release repeated after another got the key", func() error { return t.peer.Release(t.ctx, held) })
+	t.lostRelease("repeated after another got the key", t.b, held)
+	t.lostRelease("repeated after another got the key", t.peer, held)
 	t.holds(next)
 	t.release(t.b, next)
 }
@@ -50,8 +50,8 @@ func releaseForeign(t *trial) {
 	held := t.acquire(t.b, t.lease(long))
 	other := t.lease(long)
 	other.Token = max(held.Token, 1)
-	t.lost("Release by another than the holder", func() error { return t.b.Release(t.ctx, other) })
-	t.lost("Release by another than the holder", func() error { return t.peer.Release(t.ctx, other) })
+	t.lostRelease("by another than the holder", t.b, other)
+	t.lostRelease("by another than the holder", t.peer, other)
 	t.holds(held)
 	t.release(t.b, held)
 }
@@ -63,7 +63,7 @@ func releaseAfterExpiry(t *trial) {
 		if !ok {
 			return false
 		}
-		t.lost("Release after the end of the term", func() error { return t.b.Release(t.ctx, held) })
+		t.lostRelease("after the end of the term", t.b, held)
 		t.free()
 		return true
 	})
@@ -77,7 +77,7 @@ func releaseAfterRenewal(t *trial) {
 		}
 		sleepUntil(held.Start.Add(term / 2))
 		first := held
-		held.TTL, held.Start = long, time.Now()
+		held.Start = time.Now()
 		err := t.persist(func() error { return t.b.Renew(t.ctx, held) })
 		if !time.Now().Before(first.Until()) {
 			return false
@@ -85,9 +85,16 @@ func releaseAfterRenewal(t *trial) {
 		if err != nil {
 			t.Fatalf("Renew %v before the end of validity: %v, want nil", time.Until(first.Until()), err)
 		}
-		sleepUntil(first.Start.Add(2 * term))
-		t.release(t.b, held)
-		t.release(t.b, held) // long after the first term, within the second
+		sleepUntil(first.Start.Add(term * 12 / 10)) // after the first term, within the second
+		for range 2 {
+			err = t.persist(func() error { return t.b.Release(t.ctx, held) })
+			if !time.Now().Before(held.Until()) {
+				return false
+			}
+			if err != nil {
+				t.Fatalf("Release %v before the end of validity: %v, want nil", time.Until(held.Until()), err)
+			}
+		}
 		return true
 	})
 }
@@ -99,7 +106,7 @@ func releaseTaken(t *trial) {
 			return false
 		}
 		next := t.acquire(t.peer, t.lease(long))
-		t.lost("Release while another holds", func() error { return t.b.Release(t.ctx, held) })
+		t.lostRelease("while another holds", t.b, held)
 		t.refused(t.b)
 		t.renew(t.peer, next)
 		t.release(t.peer, next)

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
@@ -8,6 +9,7 @@ import (
 
 var renewChecks = []check{
 	{"renew/extends", "Renew starts the term anew.", expiry, renewExtends},
+	{"renew/longer", "A Renew for longer than the term before grants all of it, or fails and loses nothing.", expiry, renewLonger},
 	{"renew/repeat", "The same Renew sent twice, as after a lost reply, succeeds twice.", 0, renewRepeat},
 	{"renew/keeps-token", "Renew does not move the token of the lease.", fencing, renewKeepsToken},
 	{"renew/asserts-token", "Grants after a Renew are above the token that it asserted.", fencing, renewAssertsToken},
@@ -39,6 +41,31 @@ func renewExtends(t *trial) {
 		}
 		sleepUntil(held.Start.Add(term * 8 / 10))
 		return t.refusedUntil(held.Until())
+	})
+}
+
+func renewLonger(t *trial) {
+	t.timed(func(term time.Duration) bool {
+		held, ok := t.brief(t.b, t.lease(term))
+		if !ok {
+			return false
+		}
+		longer := held
+		longer.TTL, longer.Start = long, time.Now()
+		err := t.persist(func() error { return t.b.Renew(t.ctx, longer) })
+		if !time.Now().Before(held.Until()) {
+			return false
+		}
+		if errors.Is(err, backend.ErrLost) {
+			t.Fatalf("Renew %v before the end of validity: %v", time.Until(held.Until()), err)
+		}
+		if err != nil {
+			return t.refusedUntil(held.Until())
+		}
+		sleepUntil(held.Start.Add(term * 12 / 10))
+		t.refused(t.peer)
+		t.release(t.b, longer)
+		return true
 	})
 }
 

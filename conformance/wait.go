@@ -82,7 +82,7 @@ func waitGrant(t *trial) {
 		t.Errorf("the grant repeated: token %d, want %d as the first time", again.Token, got.Token)
 	}
 	t.holds(got)
-	t.lost("Release repeated after another got the key", func() error { return t.b.Release(t.ctx, held) })
+	t.lostRelease("repeated after another got the key", t.b, held)
 	t.holds(got)
 	t.release(t.b, got)
 	t.free()
