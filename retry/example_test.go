@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/memory"
 	"github.com/distmutex/distmutex/retry"
 )
 
@@ -55,25 +56,27 @@ func ExampleLimit() {
 	// Output: 1s 1s true
 }
 
-// flaky loses the reply of the first acquire.
+// flaky loses the first reply.
 type flaky struct {
 	backend.Backend
 	calls int
 }
 
-func (f *flaky) Acquire(_ context.Context, want backend.Lease) (backend.Lease, error) {
+func (f *flaky) Acquire(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+	got, err := f.Backend.Acquire(ctx, want)
 	if f.calls++; f.calls == 1 {
 		return backend.Lease{}, errors.New("connection reset")
 	}
-	want.Token = 33
-	return want, nil
+	return got, err
 }
 
+// The key was ours when the first reply got lost, and the repeat finds it so.
 func ExampleMiddleware() {
-	b := backend.Wrap(&flaky{}, retry.Middleware(retry.FullJitter(time.Millisecond, 20*time.Millisecond)))
+	store := &flaky{Backend: memory.New(nil)}
+	b := backend.Wrap(store, retry.Middleware(retry.FullJitter(time.Millisecond, 20*time.Millisecond)))
 	got, err := b.Acquire(context.Background(), backend.Lease{
 		Key: "report", Owner: "of one attempt", TTL: 10 * time.Second, Start: time.Now(),
 	})
-	fmt.Println(got.Token, err)
-	// Output: 33 <nil>
+	fmt.Println(got.Token, err, store.calls)
+	// Output: 1 <nil> 2
 }
