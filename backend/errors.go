@@ -60,7 +60,7 @@ func (e *QuorumError) Error() string {
 	sep := ": "
 	for i, err := range e.Nodes {
 		if err != nil {
-			fmt.Fprintf(&b, "%snode %d: %v", sep, i, cause(err))
+			fmt.Fprintf(&b, "%s%s", sep, brief(i, err))
 			sep = "; "
 		}
 	}
@@ -102,14 +102,14 @@ func (e *QuorumError) ErrorType() string {
 	return "unreachable"
 }
 
-// cause drops the verb and the key that a node's error repeats, not the node.
-func cause(err error) error {
+// brief is a node's error without the verb and the key, which the whole names.
+func brief(i int, err error) string {
 	var e *Error
-	if !errors.As(err, &e) {
-		return err
+	switch {
+	case !errors.As(err, &e):
+		return fmt.Sprintf("node %d: %v", i, err)
+	case e.Node == "":
+		return fmt.Sprintf("node %d: %v", i, e.Err)
 	}
-	if e.Node == "" {
-		return e.Err
-	}
-	return fmt.Errorf("%s: %w", e.Node, e.Err)
+	return fmt.Sprintf("%s: %v", e.Node, e.Err)
 }

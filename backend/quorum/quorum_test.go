@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,85 +233,6 @@ type shorter struct {
 func (s *shorter) Acquire(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 	want.TTL = min(want.TTL, s.ttl)
 	return s.Backend.Acquire(ctx, want)
-}
-
-// named is a node that says which server it reaches.
-type named struct {
-	backend.Backend
-	mu   sync.Mutex
-	name string
-	err  error
-	sent int
-}
-
-func (n *named) Identity(context.Context) (string, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.name, n.err
-}
-
-func (n *named) Acquire(ctx context.Context, want backend.Lease) (backend.Lease, error) {
-	n.mu.Lock()
-	n.sent++
-	n.mu.Unlock()
-	return n.Backend.Acquire(ctx, want)
-}
-
-func TestTwoAddressesOfOneServerAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one := memory.New(nil)
-		a, b, c := &named{Backend: one, name: "x"}, &named{Backend: memory.New(nil), name: "y"}, &named{Backend: one, name: "x"}
-		q, err := quorum.New([]backend.Backend{a, b, c}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = q.Acquire(t.Context(), lease("a"))
-		var invalid *backend.InvalidError
-		if !errors.As(err, &invalid) || !strings.Contains(err.Error(), "node 0 and node 2") {
-			t.Errorf("got %v, want an *InvalidError that names both", err)
-		}
-		if a.sent+b.sent+c.sent != 0 {
-			t.Error("an acquire was sent to a quorum that is none")
-		}
-		c.mu.Lock()
-		c.name, c.Backend = "z", memory.New(nil)
-		c.mu.Unlock()
-		mustAcquire(t, q, "b")
-	})
-}
-
-// A node that was down at first and turns out to be another's server later does
-// not count, and the others go on.
-func TestTwinThatShowsLaterDoesNotCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		down := errors.New("connection refused")
-		a, b, c := &named{Backend: memory.New(nil), name: "x"}, &named{Backend: memory.New(nil), name: "y"}, &named{name: "x", err: down}
-		c.Backend = a.Backend
-		q, err := quorum.New([]backend.Backend{a, b, c}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := mustAcquire(t, q, "a")
-		if err := q.Release(t.Context(), got); err != nil {
-			t.Fatal(err)
-		}
-		c.mu.Lock()
-		c.err = nil
-		c.mu.Unlock()
-		time.Sleep(time.Second)
-		for i := range 10 {
-			got := mustAcquire(t, q, fmt.Sprint("b", i))
-			if err := q.Release(t.Context(), got); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := q.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if c.sent != 0 {
-			t.Errorf("the twin was asked %d times", c.sent)
-		}
-	})
 }
 
 // An owner whose release is under way acquires nothing, and is told so.
