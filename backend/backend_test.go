@@ -109,7 +109,9 @@ func TestWrapAndAs(t *testing.T) {
 // A node's answer is not the quorum's (case 36), and a golden table of what each
 // error is (case 40).
 func TestQuorumErrorIsWhatAMajorityAnswered(t *testing.T) {
-	on := func(node string, err error) error { return &backend.Error{Op: "acquire", Key: "k", Node: node, Err: err} }
+	on := func(node string, err error) error {
+		return &backend.Error{Op: "acquire", Key: "k", Node: node, Err: err}
+	}
 	invalid := &backend.InvalidError{Field: "TTL", Reason: "is too long"}
 	for name, tc := range map[string]struct {
 		err  backend.QuorumError

@@ -1,5 +1,7 @@
 package redis
 
+import "time"
+
 // Lanes is how many owners have a lane.
 func (b *Backend) Lanes() int {
 	b.lanes.mu.Lock()
@@ -21,3 +23,6 @@ var (
 	TombsKey    = tombsKey
 	WakeChannel = wakeChannel
 )
+
+// SetBeat makes the hub look after itself more often. Before the first Wait only.
+func (b *Backend) SetBeat(d time.Duration) { b.hub.beat = d }

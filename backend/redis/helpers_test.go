@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	crand "crypto/rand"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func worst(t *testing.T, addr string, edits ...func(*goredis.Options)) *goredis.
 
 func newBackend(t *testing.T, c goredis.UniversalClient) *redis.Backend {
 	t.Helper()
-	b, err := redis.New(c, nil)
+	b, err := redis.New(c, &redis.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ type hub struct {
 	client goredis.UniversalClient
 	name   string
 	log    *slog.Logger
+	beat   time.Duration
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -42,7 +43,7 @@ type topic struct {
 }
 
 func newHub(b *Backend) *hub {
-	h := &hub{client: b.client, name: b.name, log: b.log, kick: make(chan struct{}, 1), topics: make(map[string]*topic)}
+	h := &hub{client: b.client, name: b.name, log: b.log, beat: beat, kick: make(chan struct{}, 1), topics: make(map[string]*topic)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
@@ -98,7 +99,7 @@ func (h *hub) serve() bool {
 	go func() { defer close(received); h.receive(ctx, ps, &heard) }()
 	defer func() { cancel(); ps.Close(); <-received }()
 
-	tick := time.NewTicker(beat)
+	tick := time.NewTicker(h.beat)
 	defer tick.Stop()
 	for pinged := false; ; {
 		select {
@@ -150,7 +151,7 @@ func (h *hub) receive(ctx context.Context, ps *goredis.PubSub, heard *atomic.Boo
 			h.log.WarnContext(ctx, "distmutex: no wake-ups, waiting by polls", "server", h.name, "error", err)
 		}
 		sleep(ctx, wait)
-		wait = min(2*wait, beat)
+		wait = min(2*wait, h.beat)
 	}
 }
 

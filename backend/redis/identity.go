@@ -34,18 +34,24 @@ func (b *Backend) identity(ctx context.Context) (string, error) {
 	info, err := await(ctx, &b.calls, func() (string, error) {
 		return b.client.Info(quiet{ctx}).Result()
 	}, nil)
+	if err == nil {
+		err = unfit(info)
+	}
 	if err != nil {
-		return "", b.fail(ctx, "identify", "", err)
+		return "", fmt.Errorf("identify %s: %w", b.name, cause(ctx, err))
 	}
-	id := field(info, "run_id")
-	if field(info, "role") == "slave" {
-		return id, b.fail(ctx, "identify", "", errReplica)
+	return field(info, "run_id"), nil
+}
+
+func unfit(info string) error {
+	limit, policy := field(info, "maxmemory"), field(info, "maxmemory_policy")
+	switch {
+	case field(info, "role") == "slave":
+		return errReplica
+	case limit != "" && limit != "0" && policy != "noeviction":
+		return fmt.Errorf("%w: maxmemory is set and maxmemory-policy is %s, not noeviction", errEviction, policy)
 	}
-	policy := field(info, "maxmemory_policy")
-	if limit := field(info, "maxmemory"); limit != "" && limit != "0" && policy != "noeviction" {
-		return id, b.fail(ctx, "identify", "", fmt.Errorf("%w: maxmemory is set and maxmemory-policy is %s, not noeviction", errEviction, policy))
-	}
-	return id, nil
+	return nil
 }
 
 // advise looks once, beside the first acquire, whether the server may lose

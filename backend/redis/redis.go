@@ -147,18 +147,20 @@ func (b *Backend) check(l backend.Lease) error {
 }
 
 // fail says which verb, key and server an error is about.
-//
-// A context's error is the caller's own or none: go-redis wraps one in a
-// time-out of its own, which must not pass for the caller's deadline.
 func (b *Backend) fail(ctx context.Context, op, key string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		} else {
-			err = &timeoutError{err}
-		}
+	return &backend.Error{Op: op, Key: key, Node: b.name, Err: cause(ctx, err)}
+}
+
+// cause makes a context's error the caller's own or none: go-redis wraps one in
+// a time-out of its own, which must not pass for the caller's deadline.
+func cause(ctx context.Context, err error) error {
+	switch {
+	case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
-	return &backend.Error{Op: op, Key: key, Node: b.name, Err: err}
+	return &timeoutError{err}
 }
 
 // timeoutError hides from errors.Is whose time-out it was.
