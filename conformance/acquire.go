@@ -57,8 +57,8 @@ func grantStart(t *trial) {
 func repeat(t *trial) {
 	want := t.lease(long)
 	first := t.acquire(t.b, want)
-	for _, b := range []backend.Backend{t.b, t.peer, t.b} {
-		if again := t.acquire(b, want); again.Token != first.Token {
+	for range 3 {
+		if again := t.acquire(t.b, want); again.Token != first.Token {
 			t.Errorf("repeated: token %d, want %d as the first time", again.Token, first.Token)
 		}
 	}
@@ -68,16 +68,16 @@ func repeat(t *trial) {
 }
 
 func repeatRenews(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		first, ok := t.brief(t.b, t.lease(term))
 		if !ok {
-			return false
+			return stalled
 		}
 		sleepUntil(first.Start.Add(term * 6 / 10))
 		began := time.Now()
 		_, err := t.tryAcquire(t.b, first)
 		if !time.Now().Before(first.Until()) {
-			return false
+			return stalled
 		}
 		if err != nil {
 			t.Fatalf("Acquire repeated %v before the end of validity: %v, want a grant", time.Until(first.Until()), err)
@@ -87,9 +87,9 @@ func repeatRenews(t *trial) {
 	})
 }
 
-// refusedUntil checks that a peer is refused. It returns false if the answer
-// came too late to judge.
-func (t *trial) refusedUntil(end time.Time) bool {
+// refusedUntil checks that a peer is refused, where the answer came in time to
+// judge it.
+func (t *trial) refusedUntil(end time.Time) string {
 	t.Helper()
 	got, err := t.tryAcquire(t.peer, t.lease(long))
 	switch {
@@ -97,13 +97,13 @@ func (t *trial) refusedUntil(end time.Time) bool {
 		if err == nil {
 			t.release(t.peer, got)
 		}
-		return false
+		return stalled
 	case err == nil:
 		t.Fatalf("another was granted the key (token %d) %v before the end of the holder's term", got.Token, time.Until(end))
 	case !errors.Is(err, backend.ErrHeld):
 		t.Fatalf("Acquire of a key that another holds: %v, want ErrHeld", err)
 	}
-	return true
+	return judged
 }
 
 func repeatNeverShortens(t *trial) {

@@ -92,7 +92,7 @@ func manyKeys(t *trial) {
 				got, err := t.tryAcquire(t.b, want)
 				time.Sleep(rand.N(time.Millisecond))
 				if err == nil {
-					err = t.persist(func() error { return t.peer.Renew(t.ctx, got) })
+					err = t.persist(func() error { return t.b.Renew(t.ctx, got) })
 				}
 				if err == nil {
 					err = t.persist(func() error { return t.b.Release(t.ctx, got) })

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"crypto/rand"
+	"errors"
 	"strings"
 
 	"github.com/distmutex/distmutex/backend"
@@ -63,7 +64,7 @@ func keysApart(t *trial) {
 	for i, held := range all {
 		t.release(t.b, held)
 		if i+1 < len(all) {
-			t.renew(t.peer, all[i+1]) // the next is none the worse
+			t.renew(t.b, all[i+1]) // the next is none the worse
 		}
 	}
 }
@@ -75,30 +76,30 @@ func ownersWhole(t *trial) {
 		id + "worker-1\x00a", id + "worker-*", id + "worker-?", id + ".*", id + "%", "1" + id, "01" + id, "1.0" + id, " 1" + id,
 		id + "\xff", id + "\xfe", id + "\xc3\xa4", id + strings.Repeat("x", 300), id + strings.Repeat("x", 301),
 	}
-	for _, owner := range alike {
-		t.key += "'"
-		mine := t.lease(long)
-		mine.Owner = owner
-		mine = t.acquire(t.b, mine)
-		for _, other := range alike {
-			if other == owner {
-				continue
-			}
-			theirs := mine
-			theirs.Owner = other
-			t.lost("Renew by a similar owner", func() error { return t.peer.Renew(t.ctx, theirs) })
-			t.lostRelease("by a similar owner", t.peer, theirs)
+	for i := range alike {
+		// Each with the first, and with the next.
+		t.unlike(alike[i], alike[(i+1)%len(alike)])
+		if i > 1 {
+			t.unlike(alike[0], alike[i])
+			t.unlike(alike[i], alike[0])
 		}
-		theirs := mine
-		theirs.Owner = alike[0]
-		if owner == alike[0] {
-			theirs.Owner = alike[1]
-		}
-		theirs.Token = 0
-		if _, err := t.tryAcquire(t.peer, theirs); err == nil {
-			t.Errorf("Acquire by an owner similar to the holder: granted, want ErrHeld")
-		}
-		t.renew(t.b, mine)
-		t.release(t.b, mine)
 	}
+}
+
+// unlike checks that other is not taken for the holder.
+func (t *trial) unlike(owner, other string) {
+	t.Helper()
+	t.key += "'"
+	mine := t.lease(long)
+	mine.Owner = owner
+	mine = t.acquire(t.b, mine)
+	theirs := mine
+	theirs.Owner = other
+	t.lost("Renew by a similar owner", func() error { return t.peer.Renew(t.ctx, theirs) })
+	t.lostRelease("by a similar owner", t.peer, theirs)
+	if _, err := t.tryAcquire(t.peer, theirs); !errors.Is(err, backend.ErrHeld) {
+		t.Errorf("Acquire by an owner similar to the holder: %v, want ErrHeld", err)
+	}
+	t.renew(t.b, mine)
+	t.release(t.b, mine)
 }

@@ -20,10 +20,10 @@ var renewChecks = []check{
 }
 
 func renewExtends(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		held, ok := t.brief(t.b, t.lease(term))
 		if !ok {
-			return false
+			return stalled
 		}
 		for range 4 {
 			sleepUntil(held.Start.Add(term / 2))
@@ -32,7 +32,7 @@ func renewExtends(t *trial) {
 			renewed.Start = began
 			err := t.persist(func() error { return t.b.Renew(t.ctx, renewed) })
 			if !time.Now().Before(held.Until()) {
-				return false
+				return stalled
 			}
 			if err != nil {
 				t.Fatalf("Renew %v before the end of validity: %v, want nil", time.Until(held.Until()), err)
@@ -45,16 +45,16 @@ func renewExtends(t *trial) {
 }
 
 func renewLonger(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		held, ok := t.brief(t.b, t.lease(term))
 		if !ok {
-			return false
+			return stalled
 		}
 		longer := held
 		longer.TTL, longer.Start = long, time.Now()
 		err := t.persist(func() error { return t.b.Renew(t.ctx, longer) })
 		if !time.Now().Before(held.Until()) {
-			return false
+			return stalled
 		}
 		if errors.Is(err, backend.ErrLost) {
 			t.Fatalf("Renew %v before the end of validity: %v", time.Until(held.Until()), err)
@@ -65,15 +65,15 @@ func renewLonger(t *trial) {
 		sleepUntil(held.Start.Add(term * 12 / 10))
 		t.refused(t.peer)
 		t.release(t.b, longer)
-		return true
+		return judged
 	})
 }
 
 // Case 22.
 func renewRepeat(t *trial) {
 	held := t.acquire(t.b, t.lease(long))
-	for _, b := range []backend.Backend{t.b, t.b, t.peer} {
-		t.renew(b, held)
+	for range 3 {
+		t.renew(t.b, held)
 	}
 	t.holds(held)
 	t.release(t.b, held)
@@ -126,32 +126,37 @@ func renewAfterRelease(t *trial) {
 
 // Case 24.
 func renewAfterExpiry(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		held, ok := t.lapsed(term)
 		if !ok {
-			return false
+			return stalled
 		}
 		held.TTL = long
-		t.lost("Renew after the end of the term", func() error { return t.b.Renew(t.ctx, held) })
-		t.free()
-		return true
+		missed := t.gone("Renew", func() error { return t.b.Renew(t.ctx, held) })
+		if missed == judged {
+			t.free()
+		}
+		return missed
 	})
 }
 
 // Case 24, after another has held the key.
 func renewAfterAnother(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		held, ok := t.lapsed(term)
 		if !ok {
-			return false
+			return stalled
 		}
 		held.TTL = long
-		next := t.acquire(t.peer, t.lease(long))
+		next, ok := t.next(t.peer)
+		if !ok {
+			return late
+		}
 		t.lost("Renew while another holds", func() error { return t.b.Renew(t.ctx, held) })
 		t.renew(t.peer, next)
 		t.release(t.peer, next)
 		t.lost("Renew after another held", func() error { return t.b.Renew(t.ctx, held) })
 		t.free()
-		return true
+		return judged
 	})
 }

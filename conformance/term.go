@@ -15,25 +15,28 @@ var termChecks = []check{
 }
 
 func termLasts(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		held, ok := t.brief(t.b, t.lease(term))
 		if !ok {
-			return false
+			return stalled
 		}
 		refusals := 0
-		for !t.Failed() && t.refusedUntil(held.Until()) {
+		for t.refusedUntil(held.Until()) == judged {
 			refusals++
 			time.Sleep(term / 20)
 		}
-		return refusals > 3
+		if refusals < 3 {
+			return stalled
+		}
+		return judged
 	})
 }
 
 // Case 17.
 func termEnds(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		if _, ok := t.brief(t.b, t.lease(term)); !ok {
-			return false
+			return stalled
 		}
 		answered := time.Now() // the server's term began before
 		for {
@@ -41,7 +44,7 @@ func termEnds(t *trial) {
 			got, err := t.tryAcquire(t.peer, t.lease(long))
 			if err == nil {
 				t.release(t.peer, got)
-				return true
+				return judged
 			}
 			if !errors.Is(err, backend.ErrHeld) {
 				t.Fatalf("Acquire: %v, want a grant or ErrHeld", err)
@@ -66,13 +69,16 @@ func termShortest(t *trial) {
 }
 
 func termAgain(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		if _, ok := t.lapsed(term); !ok {
-			return false
+			return stalled
 		}
-		next := t.acquire(t.b, t.lease(long))
+		next, ok := t.next(t.b)
+		if !ok {
+			return late
+		}
 		t.holds(next)
 		t.release(t.b, next)
-		return true
+		return judged
 	})
 }

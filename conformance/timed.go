@@ -1,26 +1,52 @@
 package conformance
 
 import (
+	"errors"
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
 )
 
-// timed runs a scenario with a term that passes while it runs. The scenario
-// returns false, and judges nothing, if the machine stalled and a moment was
-// missed; it is then repeated with twice the term.
-func (t *trial) timed(scenario func(term time.Duration) bool) {
+// What a timed scenario returns: nothing, or why nothing could be judged.
+const (
+	judged  = ""
+	stalled = "the machine stalled"
+	late    = "the key was held after the end of the term"
+)
+
+// timed runs a scenario with a term that passes while it runs. Where a moment
+// was missed, which is nobody's fault, the scenario says so and judges nothing;
+// it is repeated with twice the term.
+func (t *trial) timed(scenario func(term time.Duration) string) {
 	t.Helper()
 	key := t.key
+	term, missed := t.short, ""
 	for i := range 6 {
 		t.key = key + string(rune('a'+i))
-		term := t.short << i
-		if scenario(term) {
+		if missed = scenario(term); missed == judged {
 			return
 		}
-		t.Logf("the machine stalled: repeated with more than %v", term)
+		t.Logf("%s: repeated with more than %v", missed, term)
+		term *= 2
 	}
-	t.TB.Fatalf("not checked: the machine stalled in every scenario")
+	if missed == stalled {
+		t.TB.Fatalf("not checked: the machine stalled each time")
+	}
+	t.Fatalf("%s, each time, with terms up to %v", missed, term/2)
+}
+
+// gone expects ErrLost of a call after the end of the term. A server may be late
+// to end it, though not each time.
+func (t *trial) gone(what string, call func() error) string {
+	t.Helper()
+	err := t.persist(call)
+	if err == nil {
+		return what + " after the end of the term: nil, want ErrLost"
+	}
+	if !errors.Is(err, backend.ErrLost) {
+		t.Errorf("%s after the end of the term: %v, want ErrLost", what, err)
+	}
+	return judged
 }
 
 // brief takes the key for a term that has to pass. It returns false if so much
@@ -46,6 +72,16 @@ func (t *trial) lapsed(term time.Duration) (backend.Lease, bool) {
 		time.Sleep(term + t.late + backend.Drift(term) + 10*time.Millisecond)
 	}
 	return held, ok
+}
+
+// next takes a key whose lease has lapsed, where the server has ended it in time.
+func (t *trial) next(b backend.Backend) (backend.Lease, bool) {
+	t.Helper()
+	got, err := t.tryAcquire(b, t.lease(long))
+	if err != nil && !errors.Is(err, backend.ErrHeld) {
+		t.Fatalf("Acquire after the end of the term: %v, want a grant", err)
+	}
+	return got, err == nil
 }
 
 func sleepUntil(at time.Time) { time.Sleep(time.Until(at)) }

@@ -36,19 +36,26 @@ func tokensOverRelease(t *trial) {
 
 // Case 46.
 func tokensOverExpiry(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		var last backend.Token
 		for range 2 {
 			held, ok := t.lapsed(term)
 			if !ok {
-				return false
+				return stalled
 			}
 			if held.Token <= last {
 				t.Fatalf("token %d after a lease with %d ran out, want a larger one", held.Token, last)
 			}
-			last = t.rising(t.peer, t.lease(long), held.Token)
+			next, ok := t.next(t.peer)
+			if !ok {
+				return late
+			}
+			if last = next.Token; last <= held.Token {
+				t.Fatalf("token %d after a lease with %d ran out, want a larger one", last, held.Token)
+			}
+			t.release(t.peer, next)
 		}
-		return true
+		return judged
 	})
 }
 
@@ -63,11 +70,11 @@ func tokensOverRepeats(t *trial) {
 		}
 		last = held.Token
 		t.refused(t.peer)
-		t.acquire(t.peer, want)
+		t.acquire(t.b, want)
 		t.renew(t.b, held)
 		t.lost("Renew by another than the holder", func() error { return t.peer.Renew(t.ctx, t.lease(long)) })
 		t.release(t.b, held)
-		t.release(t.peer, held)
+		t.release(t.b, held)
 	}
 }
 
@@ -121,10 +128,10 @@ var raiseChecks = []check{
 }
 
 // raise asks for the holder's key again, with a token.
-func (t *trial) raise(b backend.Backend, want backend.Lease, to, result backend.Token) {
+func (t *trial) raise(want backend.Lease, to, result backend.Token) {
 	t.Helper()
 	want.Token = to
-	if got := t.acquire(b, want); got.Token != result {
+	if got := t.acquire(t.b, want); got.Token != result {
 		t.Errorf("the holder asked for %d: token %d, want %d", to, got.Token, result)
 	}
 }
@@ -132,8 +139,8 @@ func (t *trial) raise(b backend.Backend, want backend.Lease, to, result backend.
 func raiseLarger(t *trial) {
 	want := t.lease(long)
 	held := t.acquire(t.b, want)
-	t.raise(t.b, want, held.Token+1, held.Token+1)
-	t.raise(t.peer, want, held.Token+1000, held.Token+1000)
+	t.raise(want, held.Token+1, held.Token+1)
+	t.raise(want, held.Token+1000, held.Token+1000)
 	t.holds(held)
 	t.release(t.b, held)
 }
@@ -143,7 +150,7 @@ func raiseSmaller(t *trial) {
 	want.Token = 1 << 40
 	held := t.acquire(t.b, want)
 	for _, to := range []backend.Token{0, 1, held.Token - 1, held.Token} {
-		t.raise(t.b, want, to, held.Token)
+		t.raise(want, to, held.Token)
 	}
 	t.release(t.b, held)
 }
@@ -152,9 +159,9 @@ func raiseRepeat(t *trial) {
 	want := t.lease(long)
 	held := t.acquire(t.b, want)
 	to := held.Token + 100
-	t.raise(t.b, want, to, to)
-	t.raise(t.b, want, to, to)
-	t.raise(t.peer, want, 0, to)
+	t.raise(want, to, to)
+	t.raise(want, to, to)
+	t.raise(want, 0, to)
 	t.release(t.b, held)
 }
 
@@ -162,7 +169,7 @@ func raiseNextAbove(t *trial) {
 	want := t.lease(long)
 	held := t.acquire(t.b, want)
 	to := held.Token + 1000
-	t.raise(t.b, want, to, to)
+	t.raise(want, to, to)
 	t.release(t.b, held) // by its first token: the owner counts
 	t.rising(t.peer, t.lease(long), to)
 }
@@ -176,6 +183,6 @@ func raiseForeign(t *trial) {
 		t.Fatalf("a raise by another than the holder: granted with token %d, want ErrHeld", got.Token)
 	}
 	t.lost("Renew by another than the holder", func() error { return t.peer.Renew(t.ctx, other) })
-	t.raise(t.b, want, 0, held.Token)
+	t.raise(want, 0, held.Token)
 	t.release(t.b, held)
 }

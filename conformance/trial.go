@@ -20,7 +20,8 @@ const (
 )
 
 // trial is one run of a case: a testing.TB that prints the rule first, two
-// clients of the store, and the vocabulary of the cases.
+// clients of the store, and the vocabulary of the cases. What belongs to one
+// owner goes through one client, whose calls for it are in order.
 type trial struct {
 	testing.TB
 	check

@@ -13,7 +13,7 @@ import (
 var waitChecks = []check{
 	{"wait/free", "Wait for a free key does not wait.", waiting, waitFree},
 	{"wait/own", "Wait by the holder, as after a lost reply, does not wait, and the hold keeps its token.", waiting, waitOwn},
-	{"wait/release", "A waiter gets the key when it is released, by whichever client.", waiting, waitRelease},
+	{"wait/release", "A waiter gets the key when it is released, by whichever client it waits.", waiting, waitRelease},
 	{"wait/expiry", "A waiter gets the key when the holder's lease runs out.", waiting | expiry, waitExpiry},
 	{"wait/grant", "What a waiter gets is a hold as any other: its own, exclusive, renewable, with a larger token.", waiting, waitGrant},
 	{"wait/floor", "What a waiter gets is at least the floor it asked for.", waiting | fencing, waitFloor},
@@ -60,13 +60,13 @@ func waitRelease(t *trial) {
 }
 
 func waitExpiry(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		if _, ok := t.brief(t.b, t.lease(term)); !ok {
-			return false
+			return stalled
 		}
 		w := t.queue(t.peer, long, 0)
 		t.release(t.peer, t.served(w, term+t.late+patience))
-		return true
+		return judged
 	})
 }
 
@@ -78,7 +78,7 @@ func waitGrant(t *trial) {
 	if !t.unfenced && got.Token <= held.Token {
 		t.Errorf("token %d for a waiter, want more than the %d before", got.Token, held.Token)
 	}
-	if again := t.acquire(t.peer, got); again.Token != got.Token {
+	if again := t.acquire(t.b, got); again.Token != got.Token {
 		t.Errorf("the grant repeated: token %d, want %d as the first time", again.Token, got.Token)
 	}
 	t.holds(got)
@@ -98,22 +98,25 @@ func waitFloor(t *trial) {
 }
 
 func waitTerm(t *trial) {
-	t.timed(func(term time.Duration) bool {
+	t.timed(func(term time.Duration) string {
 		held := t.acquire(t.b, t.lease(long))
 		w := t.queue(t.b, term, 0)
 		t.release(t.b, held)
 		got := t.served(w, patience)
 		if time.Until(got.Until()) < term/2 {
-			return false
+			return stalled
 		}
 		refusals := 0
-		for !t.Failed() && t.refusedUntil(got.Until()) {
+		for t.refusedUntil(got.Until()) == judged {
 			refusals++
 			time.Sleep(term / 20)
 		}
 		time.Sleep(t.late)
 		t.free()
-		return refusals > 3
+		if refusals < 3 {
+			return stalled
+		}
+		return judged
 	})
 }
 
