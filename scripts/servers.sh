@@ -145,7 +145,8 @@ Acquire::Retries "3";
 Acquire::http::Timeout "30";
 CONF
   # A suite that is gone must not cost those that are served.
-  APT_CONFIG=$1/apt.conf apt-get -q update >"$1/update.log" 2>&1 || tail -n 5 "$1/update.log" >&2
+  APT_CONFIG=$1/apt.conf apt-get -q -o APT::Update::Error-Mode=any update >"$1/update.log" 2>&1 ||
+    { say 'not all of the package lists could be had:'; grep -E '^[EW]:' "$1/update.log" | head -n 5 >&2; }
 }
 
 # fetch unpacks one flavour. Each step says that it failed: in a condition, as it
