@@ -101,8 +101,9 @@ type Backend interface {
 // Waiter is what a Backend may offer besides: waiting without polling.
 type Waiter interface {
 	// Wait returns when an Acquire of want has a chance, perhaps for no reason
-	// at all: a hint, on which neither correctness nor progress depends. It
-	// also returns, as a hint, within a bound of its own choosing.
+	// at all: a hint, on which neither correctness nor progress depends. So
+	// where the news may get lost, it also returns within a bound of its own
+	// choosing.
 	//
 	// If the lease returned has a TTL, it is granted, exactly as by Acquire.
 	// Else its Ticket is the caller's place in line, for its next calls; the
