@@ -105,3 +105,7 @@ func TestNoFalseAlarm(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkMemory(b *testing.B) {
+	conformance.Benchmark(b, conformance.Harness{New: newMemory})
+}

@@ -13,6 +13,7 @@ var exclusionChecks = []check{
 	{"exclusion/one-holder", "While one owner holds a key, no other owner is granted it, through whatever client it asks.", 0, oneHolder},
 	{"exclusion/simultaneous", "Of many who ask for a free key at the same time, at most one is granted it.", 0, simultaneous},
 	{"exclusion/contention", "However many contend for a key, no two holds of it overlap, and each has a larger token than the one before.", 0, contention},
+	{"exclusion/abandoned", "No two holds overlap, and tokens rise, when some holders never release and their leases run out under those who wait.", expiry, abandoned},
 	{"exclusion/many-keys", "Holders of different keys do not disturb each other, whatever goes on at the same time.", 0, manyKeys},
 }
 
@@ -70,6 +71,40 @@ func contention(t *trial) {
 					t.Errorf("Acquire among many: %v, want a grant or ErrHeld", err)
 					return
 				}
+			}
+		})
+	}
+	wg.Wait()
+	if t.ctx.Err() != nil {
+		t.Errorf("after %v not everybody had had the key", budget)
+	}
+	h.judge(t)
+}
+
+func abandoned(t *trial) {
+	h := history{unfenced: t.unfenced}
+	var wg sync.WaitGroup
+	for i := range 4 {
+		b := []backend.Backend{t.b, t.peer}[i%2]
+		wg.Go(func() {
+			for n := 0; n < 4 && t.ctx.Err() == nil; {
+				time.Sleep(rand.N(3 * time.Millisecond))
+				want := t.lease(t.short)
+				hold := h.ask()
+				got, err := t.tryAcquire(b, want)
+				if err != nil {
+					if !errors.Is(err, backend.ErrHeld) {
+						t.undo(b, want) // it came too late for so short a term
+					}
+					continue
+				}
+				h.told(hold, got)
+				if n++; n%2 == 0 {
+					continue // not heard of again
+				}
+				time.Sleep(rand.N(t.short / 4))
+				h.gave(hold)
+				_ = b.Release(t.ctx, got) // lost, if the machine stalled
 			}
 		})
 	}

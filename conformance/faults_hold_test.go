@@ -71,6 +71,9 @@ var holdFaults = []planted{
 			return backend.Lease{}, err
 		})
 	}},
+	{"an end a little before the end", "exclusion/abandoned", func(f *faulty) {
+		f.termOf(func(ttl time.Duration) time.Duration { return ttl * 9 / 10 })
+	}},
 	{"keys that share four locks", "exclusion/many-keys", func(f *faulty) {
 		f.keys(func(key string) string { return fmt.Sprint(maphash.String(seed, key) % 4) })
 	}},

@@ -21,7 +21,7 @@ type history struct {
 type hold struct {
 	lease       backend.Lease
 	asked, told int       // before the call, after the answer
-	gave        int       // before the release
+	gave        int       // before the release; zero if there was none
 	at          time.Time // of told
 }
 
@@ -37,12 +37,15 @@ func (h *history) ask() *hold {
 	return &hold{asked: h.event()}
 }
 
-// told says that the attempt was granted.
+// told says that the attempt was granted. A grant that comes after the end of
+// its validity is no hold.
 func (h *history) told(a *hold, got backend.Lease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a.lease, a.told, a.at = got, h.event(), time.Now()
-	h.holds = append(h.holds, a)
+	if a.at.Before(got.Until()) {
+		h.holds = append(h.holds, a)
+	}
 }
 
 // gave says that the release begins.
@@ -59,13 +62,14 @@ func (h *history) judge(t *trial) {
 	for i, a := range h.holds {
 		for _, b := range h.holds[i+1:] {
 			ta, tb := a.lease.Token, b.lease.Token
+			released := a.gave > 0 && a.gave < b.told
 			switch {
-			case b.told < a.gave && b.at.Before(a.lease.Until()):
+			case !released && b.at.Before(a.lease.Until()):
 				t.Fatalf("two held the key at once: one with token %d, the other with %d", ta, tb)
 			case h.unfenced:
 			case ta == tb:
 				t.Fatalf("two holds share the token %d", ta)
-			case a.gave < b.told && ta > tb:
+			case (released || a.told < b.asked) && ta > tb:
 				t.Fatalf("the token went back: %d, and in a later hold %d", ta, tb)
 			}
 		}
