@@ -130,7 +130,11 @@ prepare() {
   for p in adduser systemd passwd debconf openssl-provider-legacy; do
     printf 'Package: %s\nStatus: install ok installed\nVersion: 99:1\nArchitecture: all\nMulti-Arch: foreign\nDescription: not needed\nMaintainer: none\n\n' "$p"
   done >"$1/status"
-  cat >"$1/apt.conf" <<CONF
+  # The machine's own settings (a proxy, say) hold except for what follows. They
+  # are read once: apt would let them override a file of ours.
+  { apt-config dump; cat; } >"$1/apt.conf" <<CONF
+Dir::Etc::main "/dev/null";
+Dir::Etc::parts "/dev/null";
 Dir::Etc::sourcelist "/dev/null";
 Dir::Etc::sourceparts "$1/parts";
 Dir::Etc::preferences "/dev/null";
@@ -138,14 +142,15 @@ Dir::Etc::preferencesparts "/dev/null";
 Dir::State::status "$1/status";
 Dir::State::Lists "$1/lists";
 Dir::Cache "$1/cache";
+Dir::Cache::pkgcache "pkgcache.bin";
 APT::Default-Release "";
 APT::Sandbox::User "$(id -un)";
-Acquire::Languages "none";
+APT::Update::Error-Mode "any";
 Acquire::Retries "3";
 Acquire::http::Timeout "30";
 CONF
   # A suite that is gone must not cost those that are served.
-  APT_CONFIG=$1/apt.conf apt-get -q -o APT::Update::Error-Mode=any update >"$1/update.log" 2>&1 ||
+  APT_CONFIG=$1/apt.conf apt-get -q update >"$1/update.log" 2>&1 ||
     { say 'not all of the package lists could be had:'; grep -E '^[EW]:' "$1/update.log" | head -n 5 >&2; }
 }
 
