@@ -33,6 +33,7 @@ func TestPoliciesWithoutJitterAreExact(t *testing.T) {
 		"constant":       {retry.Constant(5 * ms), []time.Duration{5 * ms, 5 * ms, 5 * ms}},
 		"exponential":    {retry.Exponential(10*ms, 100*ms), []time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 100 * ms, 100 * ms}},
 		"at its maximum": {retry.Exponential(10*ms, 10*ms), []time.Duration{10 * ms, 10 * ms}},
+		"never zero":     {retry.FullJitter(1, 1), []time.Duration{1, 1, 1, 1, 1, 1}},
 		"limited":        {retry.Limit(retry.Constant(5*ms), 2), []time.Duration{5 * ms, 5 * ms, backoff.Stop, backoff.Stop}},
 		"limited to 0":   {retry.Limit(retry.Constant(5*ms), 0), []time.Duration{backoff.Stop}},
 	} {
