@@ -73,7 +73,7 @@ func TestRenewalsKeepAHold(t *testing.T) {
 		if err := h.Err(); err != nil {
 			t.Fatal(err)
 		}
-		last := begin
+		last, gaps := begin, make(map[time.Duration]bool)
 		for _, c := range n.all("renew") {
 			if gap := c.at.Sub(last); gap > validity/3 || gap < validity*3/10 {
 				t.Errorf("renewed after %v; want a third of %v, less a tenth at most", gap, validity)
@@ -81,7 +81,11 @@ func TestRenewalsKeepAHold(t *testing.T) {
 			if !c.lease.Start.Equal(c.at) || c.lease.Token != h.Token() || c.lease.TTL != 10*time.Second {
 				t.Errorf("renewed with %+v at %v", c.lease, c.at)
 			}
+			gaps[c.at.Sub(last)] = true
 			last = c.at
+		}
+		if len(gaps) < 10 {
+			t.Errorf("waited %v: those who began together stay together", gaps)
 		}
 		if got, want := h.Until(), last.Add(validity); !got.Equal(want) {
 			t.Errorf("Until is %v; want %v", got, want)
@@ -148,6 +152,7 @@ func TestStolenLeaseIsLostAtOnceAndStaysStolen(t *testing.T) {
 			t.Errorf("lost after %d renewals: %v; want one and %q", got, h.Err(), mutex.Taken)
 		}
 		wantErr(t, h.Unlock(t.Context()), mutex.ErrLost)
+		synctest.Wait()
 		if got := n.all("release"); len(got) != 0 {
 			t.Errorf("released what is another's: %v", got)
 		}
@@ -255,6 +260,9 @@ func TestHoldEndsEarlierIfTheMachineSlept(t *testing.T) {
 		wantErr(t, h.Err(), mutex.ErrLost)
 		if !isClosed(lost) {
 			t.Error("Lost is still open")
+		}
+		if got, want := h.Until(), begin.Add(validity-5*time.Second); !got.Equal(want) {
+			t.Errorf("noticed late: Until is %v; want %v", got, want)
 		}
 		wantErr(t, h.Unlock(t.Context()), mutex.ErrLost)
 	})

@@ -79,7 +79,8 @@ func (h *Hold) renewalDue() bool {
 	return due
 }
 
-// renew makes one attempt to start the term anew. It has a context that nobody
+// renew makes one attempt to start the term anew, while the timer is set for the
+// loss. It has a context that nobody
 // cancels but the end of the hold, and that leaves time for another attempt.
 func (h *Hold) renew() {
 	h.mu.Lock()
@@ -95,7 +96,6 @@ func (h *Hold) renew() {
 	ctx, cancel := context.WithTimeout(h.base(), h.until(now).Sub(now)/2)
 	defer cancel()
 	h.busy, h.abort = true, cancel
-	h.timer.Reset(h.next()) // the loss does not wait for the answer
 	h.mu.Unlock()
 
 	octx, end := h.s.observe(ctx, h.event(OpRenew))

@@ -132,6 +132,7 @@ func TestCloseEndsReleasesInTheBackground(t *testing.T) {
 		if err := m.Session().Close(t.Context()); err != nil {
 			t.Errorf("nothing is under way any more, but: %v", err)
 		}
+		wantNow(t, begin, 2*time.Second)
 	})
 }
 

@@ -270,7 +270,12 @@ func TestManyUnlocksOfOneHoldSendOneRelease(t *testing.T) {
 
 func TestOfManyUnlocksOfALockOneSucceeds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		m := newMutex(t, memory.New(nil), nil)
+		n := newNetwork()
+		n.release = func(ctx context.Context, l backend.Lease) error {
+			time.Sleep(100 * ms)
+			return n.inner.Release(ctx, l)
+		}
+		m := newMutex(t, n, nil)
 		if err := m.Lock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -292,6 +297,45 @@ func TestOfManyUnlocksOfALockOneSucceeds(t *testing.T) {
 		if good != 1 {
 			t.Errorf("%d succeeded; want 1", good)
 		}
+	})
+}
+
+// By the handle, and then again while the next one has passed the gate and asks.
+func TestUnlockOfWhatItsHandleUnlockedIsNone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		m := newMutex(t, n, nil)
+		if err := m.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n.acquire = silentAcquire
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() { wantErr(t, m.Lock(ctx), context.DeadlineExceeded) })
+		synctest.Wait()
+		if err := m.Current().Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if m.Current() != nil {
+			t.Error("still locked")
+		}
+		wantErr(t, m.Unlock(t.Context()), mutex.ErrNotLocked)
+		wg.Wait()
+	})
+}
+
+// The first one's outcome stayed unknown: there is an answer even so.
+func TestUnlockRepeatedAfterTheTermIsDefinite(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		n.release = silence
+		h := hold(t, newMutex(t, n, nil))
+		wantErr(t, h.Unlock(dead(t)), context.Canceled)
+		n.change(func() { n.release = nil })
+		time.Sleep(time.Minute)
+		wantErr(t, h.Unlock(t.Context()), mutex.ErrLost)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/backend/memory"
 	"github.com/distmutex/distmutex/mutex"
+	"github.com/distmutex/distmutex/retry"
 )
 
 // newWaiting is a network with a Wait, whose inner backend another client holds.
@@ -151,6 +152,25 @@ func TestWaiterThatGivesUpLeavesTheLine(t *testing.T) {
 		got, waited := w.all("release"), w.all("wait")
 		if len(got) != 1 || got[0].lease.Owner != waited[0].lease.Owner {
 			t.Errorf("released %v; want what waited, %v", got, waited)
+		}
+	})
+}
+
+// The same while it rests between two attempts.
+func TestWaiterThatGivesUpAfterARefusalLeavesTheLine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, _ := newWaiting(t)
+		w.wait = func(context.Context, backend.Lease) (backend.Lease, error) {
+			return backend.Lease{Ticket: "seven"}, nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		o := &mutex.Options{Wait: retry.Constant(time.Minute)}
+		wantErr(t, newMutex(t, w, o).Lock(ctx), context.DeadlineExceeded, mutex.ErrHeld)
+		synctest.Wait()
+		got, asked := w.all("release"), w.all("acquire")
+		if last := asked[len(asked)-1]; len(got) != 1 || got[0].lease.Owner != last.lease.Owner || got[0].lease.Ticket != "seven" {
+			t.Errorf("released %+v; want the place in line, %+v", got, last)
 		}
 	})
 }
