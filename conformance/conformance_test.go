@@ -96,6 +96,35 @@ func TestExemptionsAreVisible(t *testing.T) {
 	}
 }
 
+// Late is safe, and some servers cannot do better.
+func TestServersThatEndLeasesLate(t *testing.T) {
+	for name, late := range map[string]struct {
+		of      func(time.Duration) time.Duration
+		harness conformance.Harness
+	}{
+		"in whole seconds, two at least": {
+			func(ttl time.Duration) time.Duration {
+				return max((ttl + time.Second - 1).Truncate(time.Second), 2*time.Second)
+			},
+			conformance.Harness{Term: 2 * time.Second},
+		},
+		"after a while": {
+			func(ttl time.Duration) time.Duration { return ttl + 1500*time.Millisecond },
+			conformance.Harness{Late: 1500 * time.Millisecond},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := late.harness
+			h.New = harness(func(f *faulty) { f.termOf(late.of) }).New
+			for _, id := range conformance.IDs() {
+				if r := record(t, h, id); r.failed || r.skipped {
+					t.Errorf("case %s:\n%s", id, r)
+				}
+			}
+		})
+	}
+}
+
 func TestNoFalseAlarm(t *testing.T) {
 	for range 20 {
 		for _, id := range conformance.IDs() {

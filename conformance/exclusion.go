@@ -76,7 +76,7 @@ func contention(t *trial) {
 	}
 	wg.Wait()
 	if t.ctx.Err() != nil {
-		t.Errorf("after %v not everybody had had the key", budget)
+		t.Errorf("not everybody had had the key when the time was up")
 	}
 	h.judge(t)
 }
@@ -110,7 +110,7 @@ func abandoned(t *trial) {
 	}
 	wg.Wait()
 	if t.ctx.Err() != nil {
-		t.Errorf("after %v not everybody had had the key", budget)
+		t.Errorf("not everybody had had the key when the time was up")
 	}
 	h.judge(t)
 }

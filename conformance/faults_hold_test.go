@@ -182,7 +182,9 @@ func (f *faulty) raiseHolder(ctx context.Context, want backend.Lease, err error)
 // termOf has the inner backend grant another term than it says.
 func (f *faulty) termOf(other func(time.Duration) time.Duration) {
 	f.asked(func(l backend.Lease) backend.Lease {
-		l.TTL = min(max(other(l.TTL).Truncate(time.Millisecond), backend.MinTTL), backend.MaxTTL)
+		if backend.ValidateTTL(l.TTL) == nil {
+			l.TTL = min(max(other(l.TTL).Truncate(time.Millisecond), backend.MinTTL), backend.MaxTTL)
+		}
 		return l
 	}, func(want, got backend.Lease) backend.Lease {
 		got.TTL = want.TTL

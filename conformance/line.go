@@ -30,7 +30,7 @@ func (t *trial) turns(waiters, each int) {
 				hold := h.ask()
 				got, err := t.lock(t.ctx, b, long, 0)
 				if err != nil {
-					t.Errorf("a waiter had had the key %d times of %d after %v: %v", n, each, budget, err)
+					t.Errorf("a waiter had had the key %d times of %d when the time was up: %v", n, each, err)
 					return
 				}
 				h.told(hold, got)

@@ -20,19 +20,18 @@ const (
 func (t *trial) timed(scenario func(term time.Duration) string) {
 	t.Helper()
 	key := t.key
-	term, missed := t.short, ""
-	for i := range 6 {
-		t.key = key + string(rune('a'+i))
+	var missed string
+	for term := t.short; term < long; term *= 2 {
+		t.key = key + term.String()
 		if missed = scenario(term); missed == judged {
 			return
 		}
-		t.Logf("%s: repeated with more than %v", missed, term)
-		term *= 2
+		t.Logf("with a term of %v: %s", term, missed)
 	}
 	if missed == stalled {
 		t.TB.Fatalf("not checked: the machine stalled each time")
 	}
-	t.Fatalf("%s, each time, with terms up to %v", missed, term/2)
+	t.Fatalf("%s, with every term up to %v", missed, long)
 }
 
 // gone expects ErrLost of a call after the end of the term. A server may be late

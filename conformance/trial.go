@@ -16,7 +16,7 @@ const (
 	long   = 20 * time.Second       // a term that does not pass while a case runs
 	short  = 200 * time.Millisecond // a term that has to pass
 	soon   = 3 * time.Second        // what takes longer is not prompt, on the busiest machine
-	budget = 60 * time.Second       // no case waits longer, whatever the backend does
+	budget = 60 * time.Second       // no case waits much longer, whatever the backend does
 )
 
 // trial is one run of a case: a testing.TB that prints the rule first, two
@@ -47,7 +47,7 @@ func newTrial(tb testing.TB, h Harness, c check) *trial {
 	if h.Peer != nil {
 		t.peer = h.Peer(tb, t.b)
 	}
-	t.ctx, t.cancel = context.WithTimeout(tb.Context(), budget)
+	t.ctx, t.cancel = context.WithTimeout(tb.Context(), budget+100*t.short)
 	return t
 }
 
@@ -81,6 +81,8 @@ func (t *trial) tidy() {
 	t.waiters.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), soon)
 	defer cancel()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, l := range t.asked {
 		_ = t.b.Release(ctx, l)
 	}
