@@ -17,19 +17,19 @@ import (
 var errLink = errors.New("link down")
 
 // scripted answers the calls of each verb in order, the last answer for ever.
-// The answer hang waits for the end of ctx.
+// The answer errHang waits for the end of ctx.
 type scripted struct {
 	answers []error
 	calls   []backend.Lease
 	at      []time.Time
 }
 
-var hang = errors.New("hang")
+var errHang = errors.New("hang")
 
 func (s *scripted) call(ctx context.Context, l backend.Lease) error {
 	s.calls, s.at = append(s.calls, l), append(s.at, time.Now())
 	err := s.answers[min(len(s.calls), len(s.answers))-1]
-	if err == hang {
+	if err == errHang {
 		<-ctx.Done()
 		return &backend.Error{Op: "acquire", Key: l.Key, Err: ctx.Err()}
 	}
@@ -185,7 +185,7 @@ func TestRepeatsEndWhenThePolicyStops(t *testing.T) {
 func TestEndOfContextKeepsTheCause(t *testing.T) {
 	for name, answers := range map[string][]error{
 		"while pausing": {errLink},
-		"in a repeat":   {errLink, hang},
+		"in a repeat":   {errLink, errHang},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, verb func(context.Context, backend.Backend, backend.Lease) error) {
@@ -208,7 +208,7 @@ func TestEndedContextIsNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, verb func(context.Context, backend.Backend, backend.Lease) error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(20*ms, cancel)
-		s := &scripted{answers: []error{hang}}
+		s := &scripted{answers: []error{errHang}}
 		err := verb(ctx, retry.Middleware(retry.Constant(ms))(s), lease())
 		if op, ok := err.(*backend.Error); !ok || op.Err != context.Canceled || len(s.calls) != 1 {
 			t.Errorf("got %v in %d calls; want the backend's own error in 1", err, len(s.calls))
