@@ -14,7 +14,7 @@ import (
 
 // Token orders the holds of one key: if one hold was granted before another was
 // asked for, its token is smaller, and no two holds share one. Gaps are normal.
-// Zero means not fenced.
+// Zero means not fenced; the largest is MaxToken.
 //
 // A resource that refuses a token smaller than the largest it has seen is safe
 // from a holder that was paused past its lease (M. Kleppmann, "How to do
@@ -70,7 +70,8 @@ type Backend interface {
 	//
 	// A key whose holder is want.Owner counts as granted: its term starts anew,
 	// is never shortened, and its token moves only to reach a larger
-	// want.Token; all tokens between belong to this hold.
+	// want.Token; all tokens between belong to this hold. A floor that can't be
+	// reached is an *InvalidError, and nothing is granted.
 	//
 	// ErrHeld is definite: another holds the key, nothing of want.Owner stays
 	// behind but the place in line of want.Ticket, and the owner is spent.
