@@ -30,6 +30,8 @@ type node struct {
 	silent   time.Time // since when a call has been waiting and none was answered; zero: not
 	probing  bool      // a call was let through although the node is set aside
 	probed   time.Time // when that was last done
+	told     bool      // OnNode knows that it is set aside
+	changed  bool      // OnNode is to be told that it is not as it knows
 	last     error     // the last failure
 	identity string    // of the server, once known
 	verified bool      // identity was asked for since the last failure
@@ -77,6 +79,20 @@ func (n *node) asideLocked(now time.Time) bool {
 	return n.missed >= misses || !n.silent.IsZero() && now.Sub(n.silent) > n.q.suspicion()
 }
 
+// unlock unlocks mu and tells OnNode what changed.
+func (n *node) unlock() {
+	changed := n.changed && n.q.opts.OnNode != nil
+	if changed {
+		n.told = !n.told
+	}
+	n.changed = false
+	state := NodeState{Name: n.name, Aside: n.told, Err: n.last}
+	n.mu.Unlock()
+	if changed {
+		n.q.opts.OnNode(state)
+	}
+}
+
 // suspicion is how long a node may be silent before it is set aside, and how
 // often it is probed then.
 func (q *Backend) suspicion() time.Duration { return q.opts.NodeTimeout / 8 }
@@ -87,8 +103,10 @@ func (q *Backend) suspicion() time.Duration { return q.opts.NodeTimeout / 8 }
 func (n *node) admit(op, key string, forced bool) (probe bool, err error) {
 	now := time.Now()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if forced || !n.asideLocked(now) {
+	defer n.unlock()
+	aside := n.asideLocked(now)
+	n.changed = aside && !n.told
+	if forced || !aside {
 		return false, nil
 	}
 	if n.probing || now.Sub(n.probed) < n.q.suspicion() {
@@ -150,10 +168,11 @@ func (n *node) settle(ctx context.Context, op, key string, err error) error {
 	}
 	err = n.wrap(op, key, err)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.inFlight--
 	switch {
 	case answered:
+		n.changed = n.told
 		n.missed, n.silent, n.last = 0, time.Time{}, nil
 		if n.inFlight > 0 {
 			n.silent = time.Now()

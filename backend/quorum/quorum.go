@@ -31,6 +31,17 @@ type Options struct {
 	// MaxInFlight bounds the verbs under way on one node; what comes on top
 	// counts as not answered. Zero: 1024.
 	MaxInFlight int
+
+	// OnNode is told when a node is set aside, and when it is in use again. It
+	// is called from many goroutines and delays the verb that it is called from.
+	OnNode func(NodeState)
+}
+
+// NodeState is a change in how a node is used.
+type NodeState struct {
+	Name  string // as the node names itself, else "node" and its index
+	Aside bool
+	Err   error // why; nil if it is in use, or just silent
 }
 
 // Identifier is what a node offers so that one server is not counted twice.

@@ -1,12 +1,10 @@
 package quorum_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,108 +12,6 @@ import (
 	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/backend/quorum"
 )
-
-// freezer is a route on which some nodes are frozen: requests reach them when
-// they thaw.
-type freezer struct {
-	mu     sync.Mutex
-	nodes  map[int]bool
-	queued []func()     // messages to frozen nodes, in order
-	asked  atomic.Int64 // how many there were
-}
-
-// wrap puts the freezer before a node.
-func (f *freezer) wrap(i int, b backend.Backend) backend.Backend { return &freezable{f, i, b} }
-
-type freezable struct {
-	f    *freezer
-	node int
-	b    backend.Backend
-}
-
-// hold blocks while the node is frozen. The message stays on its way when ctx
-// ends, and in order: the socket keeps it.
-func (z *freezable) hold(ctx context.Context, do func()) error {
-	time.Sleep(ms)
-	done := make(chan struct{})
-	z.f.mu.Lock()
-	frozen := z.f.nodes[z.node]
-	if frozen {
-		z.f.asked.Add(1)
-		z.f.queued = append(z.f.queued, func() { do(); close(done) })
-	}
-	z.f.mu.Unlock()
-	if !frozen {
-		do()
-		return nil
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (z *freezable) Acquire(ctx context.Context, want backend.Lease) (backend.Lease, error) {
-	var r struct {
-		got backend.Lease
-		err error
-	}
-	reply := &r
-	if err := z.hold(ctx, func() { reply.got, reply.err = z.b.Acquire(ctx, want) }); err != nil {
-		return backend.Lease{}, err
-	}
-	return r.got, r.err
-}
-
-func (z *freezable) Renew(ctx context.Context, held backend.Lease) error {
-	return z.send(ctx, func() error { return z.b.Renew(ctx, held) })
-}
-
-func (z *freezable) Release(ctx context.Context, held backend.Lease) error {
-	return z.send(ctx, func() error { return z.b.Release(ctx, held) })
-}
-
-func (z *freezable) send(ctx context.Context, do func() error) error {
-	answer := make(chan error, 1)
-	if err := z.hold(ctx, func() { answer <- do() }); err != nil {
-		return err
-	}
-	return <-answer
-}
-
-func (f *freezer) freeze(nodes ...int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.nodes = make(map[int]bool)
-	for _, n := range nodes {
-		f.nodes[n] = true
-	}
-}
-
-func (f *freezer) thaw() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.nodes = nil
-	for _, do := range f.queued {
-		do()
-	}
-	f.queued = nil
-}
-
-func frozenQuorum(t *testing.T, c cluster) (*quorum.Backend, *freezer) {
-	f := &freezer{}
-	var nodes []backend.Backend
-	for i, s := range c {
-		nodes = append(nodes, f.wrap(i, s))
-	}
-	q, err := quorum.New(nodes, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return q, f
-}
 
 // One frozen node, and then two of five, cost no time, and neither goroutines
 // nor messages that grow with the number of cycles.
@@ -185,6 +81,47 @@ func TestReleaseIsOwedToAFrozenNode(t *testing.T) {
 		}
 		if err := q.Close(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// OnNode is told once when a node is set aside and once when it is back.
+func TestNodeStateIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &freezer{}
+		var nodes []backend.Backend
+		for i, s := range newCluster(0, 0, 0) {
+			nodes = append(nodes, f.wrap(i, s))
+		}
+		var mu sync.Mutex
+		var told []string
+		q, err := quorum.New(nodes, &quorum.Options{OnNode: func(s quorum.NodeState) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprint(s.Name, " ", s.Aside))
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cycle := func(n int) {
+			for range n {
+				got := mustAcquire(t, q, fmt.Sprint(time.Now().UnixNano()))
+				if err := q.Release(t.Context(), got); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		cycle(10)
+		f.freeze(1)
+		cycle(500)
+		f.thaw()
+		time.Sleep(time.Second)
+		cycle(10)
+		if err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got, want := fmt.Sprint(told), "[node 1 true node 1 false]"; got != want {
+			t.Errorf("told %s, want %s", got, want)
 		}
 	})
 }

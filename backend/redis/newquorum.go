@@ -46,9 +46,26 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 	if len(members) == 0 {
 		return nil, &backend.InvalidError{Field: "clients", Reason: "is empty"}
 	}
+	var opts quorum.Options
+	if o != nil {
+		opts = o.Quorum
+	}
+	if opts.OnNode == nil {
+		opts.OnNode = q.nodes[0].logNode
+	}
 	var err error
-	q.Backend, err = quorum.New(members, nil)
+	q.Backend, err = quorum.New(members, &opts)
 	return q, err
+}
+
+// logNode is what OnNode is where nobody else listens.
+func (b *Backend) logNode(s quorum.NodeState) {
+	switch {
+	case s.Aside:
+		b.log.Warn("distmutex: a lock server is set aside", "server", s.Name, "error", s.Err)
+	default:
+		b.log.Info("distmutex: a lock server is in use again", "server", s.Name)
+	}
 }
 
 // single says that the client reaches one server, whose address is its name.

@@ -25,6 +25,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/quorum"
 )
 
 // Options tune a Backend. Nil and the zero value are good defaults.
@@ -36,8 +37,12 @@ type Options struct {
 	MaxTTL time.Duration
 
 	// Logger gets the few things that no call returns: a server that may evict
-	// locks, wake-ups that can't be subscribed to. Nil means slog.Default().
+	// locks, wake-ups that can't be subscribed to, a node of a quorum that is set
+	// aside or in use again. Nil means slog.Default().
 	Logger *slog.Logger
+
+	// Quorum is for NewQuorum, and for Open with several URLs.
+	Quorum quorum.Options
 }
 
 const defaultMaxTTL = 30 * time.Second
