@@ -3,11 +3,7 @@ package mutex_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,31 +151,6 @@ func TestGrantThatArrivesDuringCloseIsReleased(t *testing.T) {
 	})
 }
 
-func TestCloseLeavesWhatMinHoldKeeps(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		for _, unlocked := range []bool{true, false} {
-			n := newNetwork()
-			m := newMutex(t, n, &mutex.Options{MinHold: 5 * time.Second})
-			h := hold(t, m)
-			if unlocked {
-				if err := h.Unlock(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}
-			if err := m.Session().Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(10*time.Second - ms)
-			wantErr(t, newMutex(t, n.inner, nil).TryLock(t.Context()), mutex.ErrHeld)
-			time.Sleep(ms)
-			free(t, n.inner)
-			if got := len(n.all("release")); got != 0 {
-				t.Errorf("%d releases; want none", got)
-			}
-		}
-	})
-}
-
 func TestSessionsAreStrangers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := memory.New(nil)
@@ -189,157 +160,5 @@ func TestSessionsAreStrangers(t *testing.T) {
 		if err := two.Session().Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// Case 17, and law 15.
-func TestBadInputIsRefusedByName(t *testing.T) {
-	n := newNetwork()
-	var nothing *memory.Backend
-	for _, c := range []struct {
-		field string
-		b     backend.Backend
-		o     mutex.Options
-	}{
-		{"Backend", nil, mutex.Options{}},
-		{"Backend", nothing, mutex.Options{}},
-		{"TTL", n, mutex.Options{TTL: -time.Second}},
-		{"TTL", n, mutex.Options{TTL: 1}},
-		{"TTL", n, mutex.Options{TTL: ms}},
-		{"TTL", n, mutex.Options{TTL: time.Second + time.Microsecond}},
-		{"TTL", n, mutex.Options{TTL: backend.MaxTTL + ms}},
-		{"MaxHold", n, mutex.Options{MaxHold: time.Second}},
-		{"MaxHold", n, mutex.Options{MaxHold: -1}},
-		{"MinHold", n, mutex.Options{MinHold: -1}},
-		{"MinHold", n, mutex.Options{MinHold: 11 * time.Second}},
-		{"RenewEvery", n, mutex.Options{RenewEvery: validity}},
-		{"RenewEvery", n, mutex.Options{RenewEvery: time.Microsecond}},
-	} {
-		_, err := mutex.NewSession(c.b, &c.o)
-		wantInvalid(t, err, c.field)
-		_, err = mutex.New(c.b, "k", &c.o)
-		wantInvalid(t, err, c.field)
-	}
-	s, err := mutex.NewSession(n, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"", strings.Repeat("k", 10_000), "a\x00b"} {
-		_, err := mutex.New(n, key, nil)
-		wantInvalid(t, err, "Key")
-		wantInvalid(t, s.Mutex(key).Lock(t.Context()), "Key")
-		wantInvalid(t, s.Mutex(key).TryLock(t.Context()), "Key")
-	}
-	if got := n.all(""); len(got) != 0 {
-		t.Errorf("sent %v", got)
-	}
-}
-
-func wantInvalid(t *testing.T, err error, field string) {
-	t.Helper()
-	var invalid *backend.InvalidError
-	if !errors.As(err, &invalid) || invalid.Field != field {
-		t.Errorf("error is %v; want an InvalidError of %s", err, field)
-	}
-}
-
-func TestLongTermsRaiseTheDefaultOfMaxHold(t *testing.T) {
-	if _, err := mutex.NewSession(newNetwork(), &mutex.Options{TTL: backend.MaxTTL, RenewEvery: -1}); err != nil {
-		t.Error(err)
-	}
-}
-
-// What the backend refuses is returned as it is, and nothing is left behind.
-func TestRefusalOfTheBackendIsReturned(t *testing.T) {
-	n := newNetwork()
-	n.acquire = func(context.Context, backend.Lease) (backend.Lease, error) {
-		return backend.Lease{}, &backend.InvalidError{Field: "TTL", Reason: "is more than this node allows"}
-	}
-	wantInvalid(t, newMutex(t, n, nil).Lock(t.Context()), "TTL")
-	if got := len(n.all("")); got != 1 {
-		t.Errorf("%d calls; want 1", got)
-	}
-}
-
-// Ten thousand holds are renewed for a minute without a goroutine while idle.
-func TestTenThousandHoldsAtOnce(t *testing.T) {
-	const many = 10_000
-	s, err := mutex.NewSession(memory.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys := make([]string, many)
-	for i := range keys {
-		keys[i] = fmt.Sprint("key-", i)
-	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	goroutines := runtime.NumGoroutine()
-	holds := make([]*mutex.Hold, many)
-	for i, key := range keys {
-		if holds[i], err = s.Mutex(key).Hold(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := runtime.NumGoroutine() - goroutines; got > 10 {
-		t.Errorf("%d goroutines for %d holds", got, many)
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	t.Logf("%d bytes a hold, the memory backend's part included", (after.HeapAlloc-before.HeapAlloc)/many)
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Gates(); got != many {
-		t.Errorf("%d gates; want them shut until Unlock", got)
-	}
-	for _, h := range holds {
-		wantErr(t, h.Unlock(t.Context()), mutex.ErrLost)
-	}
-	if got := s.Gates(); got != 0 {
-		t.Errorf("%d gates; want none", got)
-	}
-}
-
-// Renewals of many holds against a dead server: a bounded number of calls, and
-// every loss in time.
-func TestManyRenewalsAreBoundedAndDelayNoLoss(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const many = 2000
-		n := newNetwork()
-		var now, most atomic.Int64
-		n.renew = func(ctx context.Context, l backend.Lease) error {
-			most.Store(max(most.Load(), now.Add(1)))
-			defer now.Add(-1)
-			return silence(ctx, l)
-		}
-		s, err := mutex.NewSession(n, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		var holds []*mutex.Hold
-		for i := range many {
-			h, err := s.Mutex(fmt.Sprint(i)).Hold(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			holds = append(holds, h)
-		}
-		time.Sleep(validity - 2*ms)
-		for _, h := range holds {
-			if h.Err() != nil {
-				t.Fatal("lost too early")
-			}
-		}
-		for _, h := range holds {
-			<-h.Lost()
-		}
-		wantNow(t, begin, validity-ms)
-		if got := most.Load(); got == 0 || got > 256 {
-			t.Errorf("%d renewals at a time", got)
-		}
-		time.Sleep(time.Minute) // those under way end
 	})
 }

@@ -186,60 +186,6 @@ func TestStaleHandleDoesNotReleaseTheNewHolder(t *testing.T) {
 	})
 }
 
-// Cases 36 and 40: these identities never change.
-func TestErrorsOfUnlock(t *testing.T) {
-	all := map[string]error{
-		"held": mutex.ErrHeld, "lost": mutex.ErrLost, "not locked": mutex.ErrNotLocked,
-		"closed": mutex.ErrClosed, "link": errLink, "canceled": context.Canceled, "deadline": context.DeadlineExceeded,
-	}
-	for _, c := range []struct {
-		name   string
-		before func(t *testing.T, n *network, m *mutex.Leased)
-		want   string
-		reason mutex.Reason
-	}{
-		{"released", func(*testing.T, *network, *mutex.Leased) {}, "", ""},
-		{"expired", func(t *testing.T, n *network, m *mutex.Leased) {
-			n.change(func() { n.renew = func(context.Context, backend.Lease) error { return errors.New("down") } })
-			time.Sleep(time.Minute)
-		}, "lost", mutex.Expired},
-		{"stolen", func(t *testing.T, n *network, m *mutex.Leased) {
-			steal(t, n.inner, n.all("acquire")[0].lease.Owner)
-		}, "lost", mutex.Taken},
-		{"max hold", func(*testing.T, *network, *mutex.Leased) { time.Sleep(2 * time.Hour) }, "lost", mutex.MaxHold},
-		{"session closed", func(t *testing.T, n *network, m *mutex.Leased) { m.Session().Close(t.Context()) },
-			"lost", mutex.Closed},
-		{"node down", func(t *testing.T, n *network, m *mutex.Leased) {
-			n.change(func() { n.release = func(context.Context, backend.Lease) error { return errLink } })
-		}, "link", ""},
-		{"not locked", func(t *testing.T, n *network, m *mutex.Leased) { m.Unlock(t.Context()) }, "not locked", ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				n := newNetwork()
-				m := newMutex(t, n, nil)
-				if err := m.Lock(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				c.before(t, n, m)
-				err := m.Unlock(t.Context())
-				if (err == nil) != (c.want == "") {
-					t.Errorf("Unlock = %v", err)
-				}
-				for name, target := range all {
-					if errors.Is(err, target) != (name == c.want) {
-						t.Errorf("Unlock = %v; is it %q: %v", err, name, errors.Is(err, target))
-					}
-				}
-				var lost *mutex.LostError
-				if errors.As(err, &lost); (lost != nil) != (c.reason != "") || lost != nil && (lost.Reason != c.reason || lost.Key != "k") {
-					t.Errorf("lost: %+v; want %q", lost, c.reason)
-				}
-			})
-		})
-	}
-}
-
 func TestManyUnlocksOfOneHoldSendOneRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := newNetwork()
@@ -300,32 +246,6 @@ func TestOfManyUnlocksOfALockOneSucceeds(t *testing.T) {
 	})
 }
 
-// By the handle, and then again while the next one has passed the gate and asks.
-func TestUnlockOfWhatItsHandleUnlockedIsNone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		n := newNetwork()
-		m := newMutex(t, n, nil)
-		if err := m.Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		n.acquire = silentAcquire
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		var wg sync.WaitGroup
-		wg.Go(func() { wantErr(t, m.Lock(ctx), context.DeadlineExceeded) })
-		synctest.Wait()
-		if err := m.Current().Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		if m.Current() != nil {
-			t.Error("still locked")
-		}
-		wantErr(t, m.Unlock(t.Context()), mutex.ErrNotLocked)
-		wg.Wait()
-	})
-}
-
 // The first one's outcome stayed unknown: there is an answer even so.
 func TestUnlockRepeatedAfterTheTermIsDefinite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -336,74 +256,5 @@ func TestUnlockRepeatedAfterTheTermIsDefinite(t *testing.T) {
 		n.change(func() { n.release = nil })
 		time.Sleep(time.Minute)
 		wantErr(t, h.Unlock(t.Context()), mutex.ErrLost)
-	})
-}
-
-// Unlock of a Leased is about Lock, and never ends a handle of somebody else.
-func TestUnlockDoesNotEndAHandle(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		m := newMutex(t, memory.New(nil), nil)
-		h := hold(t, m)
-		if m.Current() != nil {
-			t.Error("Current is a handle of somebody else")
-		}
-		wantErr(t, m.Unlock(t.Context()), mutex.ErrNotLocked)
-		if err := h.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// Case 55.
-func TestMinHoldKeepsTheKeyAfterAnEarlyUnlock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		n := newNetwork()
-		o := &mutex.Options{MinHold: 5 * time.Second}
-		m, begin := newMutex(t, n, o), time.Now()
-		job := func() {
-			if err := m.Do(t.Context(), func(context.Context) error { time.Sleep(ms); return nil }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		job()
-		wantNow(t, begin, ms) // Unlock does not wait
-		other := newMutex(t, n.inner, nil)
-		time.Sleep(5*time.Second - 2*ms)
-		wantErr(t, other.TryLock(t.Context()), mutex.ErrHeld)
-		wantErr(t, m.TryLock(t.Context()), mutex.ErrHeld)
-		time.Sleep(2 * ms)
-		free(t, n.inner)
-		if got := len(n.all("renew")); got != 0 {
-			t.Errorf("%d renewals after Unlock", got)
-		}
-		// A job that takes longer is released at once.
-		h := hold(t, m)
-		time.Sleep(6 * time.Second)
-		if err := h.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-		free(t, n.inner)
-	})
-}
-
-func TestMinHoldRenewsATermThatIsTooShort(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		n := newNetwork()
-		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
-			l.TTL = 2 * time.Second
-			return n.inner.Acquire(ctx, l)
-		}
-		h := hold(t, newMutex(t, n, &mutex.Options{MinHold: 10 * time.Second}))
-		if err := h.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(10*time.Second - ms)
-		wantErr(t, newMutex(t, n.inner, nil).TryLock(t.Context()), mutex.ErrHeld)
-		n.change(func() { n.renew = func(context.Context, backend.Lease) error { return errLink } })
-		time.Sleep(time.Second)
-		_, err := newMutex(t, n, &mutex.Options{MinHold: 10 * time.Second}).Hold(t.Context())
-		wantErr(t, err, errLink)
-		synctest.Wait()
-		free(t, n.inner)
 	})
 }

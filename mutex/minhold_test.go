@@ -1,0 +1,90 @@
+package mutex_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/mutex"
+)
+
+// Case 55.
+func TestMinHoldKeepsTheKeyAfterAnEarlyUnlock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		o := &mutex.Options{MinHold: 5 * time.Second}
+		m, begin := newMutex(t, n, o), time.Now()
+		job := func() {
+			if err := m.Do(t.Context(), func(context.Context) error { time.Sleep(ms); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		job()
+		wantNow(t, begin, ms) // Unlock does not wait
+		other := newMutex(t, n.inner, nil)
+		time.Sleep(5*time.Second - 2*ms)
+		wantErr(t, other.TryLock(t.Context()), mutex.ErrHeld)
+		wantErr(t, m.TryLock(t.Context()), mutex.ErrHeld)
+		time.Sleep(2 * ms)
+		free(t, n.inner)
+		if got := len(n.all("renew")); got != 0 {
+			t.Errorf("%d renewals after Unlock", got)
+		}
+		// A job that takes longer is released at once.
+		h := hold(t, m)
+		time.Sleep(6 * time.Second)
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		free(t, n.inner)
+	})
+}
+
+func TestMinHoldRenewsATermThatIsTooShort(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			l.TTL = 2 * time.Second
+			return n.inner.Acquire(ctx, l)
+		}
+		h := hold(t, newMutex(t, n, &mutex.Options{MinHold: 10 * time.Second}))
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10*time.Second - ms)
+		wantErr(t, newMutex(t, n.inner, nil).TryLock(t.Context()), mutex.ErrHeld)
+		n.change(func() { n.renew = func(context.Context, backend.Lease) error { return errLink } })
+		time.Sleep(time.Second)
+		_, err := newMutex(t, n, &mutex.Options{MinHold: 10 * time.Second}).Hold(t.Context())
+		wantErr(t, err, errLink)
+		synctest.Wait()
+		free(t, n.inner)
+	})
+}
+
+func TestCloseLeavesWhatMinHoldKeeps(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, unlocked := range []bool{true, false} {
+			n := newNetwork()
+			m := newMutex(t, n, &mutex.Options{MinHold: 5 * time.Second})
+			h := hold(t, m)
+			if unlocked {
+				if err := h.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := m.Session().Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10*time.Second - ms)
+			wantErr(t, newMutex(t, n.inner, nil).TryLock(t.Context()), mutex.ErrHeld)
+			time.Sleep(ms)
+			free(t, n.inner)
+			if got := len(n.all("release")); got != 0 {
+				t.Errorf("%d releases; want none", got)
+			}
+		}
+	})
+}
