@@ -52,9 +52,15 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 func (e *LostError) Unwrap() error        { return e.Err }
 
 var (
-	errLate    = errors.New("granted too late: it took longer than the term")
+	errLate    = lateError{}
 	errUnknown = errors.New("no answer: the outcome is unknown")
 )
+
+// lateError reports a grant without validity.
+type lateError struct{}
+
+func (lateError) Error() string     { return "granted too late: it took longer than the term" }
+func (lateError) ErrorType() string { return "late" }
 
 // named wraps an error that does not say which key it is about.
 func named(op, key string, err error) error {
