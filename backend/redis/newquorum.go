@@ -26,6 +26,10 @@ type Quorum struct {
 // address. Two addresses that turn out to be one server are refused by the
 // first Acquire, before anything is written.
 func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
 	q := &Quorum{}
 	var members []backend.Backend
 	seen := make(map[string]int)
@@ -41,20 +45,21 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 			return nil, &backend.InvalidError{Field: "clients", Reason: fmt.Sprintf("has %s twice, at %d and %d", b.name, first, i)}
 		}
 		seen[b.name] = i
-		q.nodes, members = append(q.nodes, b), append(members, b)
+		q.nodes = append(q.nodes, b)
+		if opts.Node != nil {
+			members = append(members, opts.Node(b))
+		} else {
+			members = append(members, b)
+		}
 	}
 	if len(members) == 0 {
 		return nil, &backend.InvalidError{Field: "clients", Reason: "is empty"}
 	}
-	var opts quorum.Options
-	if o != nil {
-		opts = o.Quorum
-	}
-	if opts.OnNode == nil {
-		opts.OnNode = q.nodes[0].logNode
+	if opts.Quorum.OnNode == nil {
+		opts.Quorum.OnNode = q.nodes[0].logNode
 	}
 	var err error
-	q.Backend, err = quorum.New(members, &opts)
+	q.Backend, err = quorum.New(members, &opts.Quorum)
 	return q, err
 }
 

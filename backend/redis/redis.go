@@ -41,8 +41,10 @@ type Options struct {
 	// aside or in use again. Nil means slog.Default().
 	Logger *slog.Logger
 
-	// Quorum is for NewQuorum, and for Open with several URLs.
+	// Quorum is for NewQuorum, and for Open with several URLs. Node, if set, is a
+	// layer around each node then, to measure it say.
 	Quorum quorum.Options
+	Node   backend.Middleware
 }
 
 const defaultMaxTTL = 30 * time.Second
