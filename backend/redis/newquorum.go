@@ -30,14 +30,39 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 	if o != nil {
 		opts = *o
 	}
-	q := &Quorum{}
+	nodes, err := nodesOf(clients, &opts)
+	if err != nil {
+		return nil, err
+	}
 	var members []backend.Backend
+	for _, b := range nodes {
+		if opts.Node != nil {
+			members = append(members, opts.Node(b))
+		} else {
+			members = append(members, b)
+		}
+	}
+	if opts.Quorum.OnNode == nil {
+		opts.Quorum.OnNode = nodes[0].logNode
+	}
+	q, err := quorum.New(members, &opts.Quorum)
+	if err != nil {
+		return nil, err
+	}
+	return &Quorum{q, nodes}, nil
+}
+
+func nodesOf(clients []goredis.UniversalClient, o *Options) ([]*Backend, error) {
+	if len(clients) == 0 {
+		return nil, &backend.InvalidError{Field: "clients", Reason: "is empty"}
+	}
+	var nodes []*Backend
 	seen := make(map[string]int)
 	for i, c := range clients {
-		b, err := New(c, o)
 		if isNil(c) {
 			return nil, &backend.InvalidError{Field: "clients", Reason: fmt.Sprintf("has a nil client at %d", i)}
 		}
+		b, err := New(c, o)
 		if err != nil {
 			return nil, err
 		}
@@ -45,22 +70,9 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 			return nil, &backend.InvalidError{Field: "clients", Reason: fmt.Sprintf("has %s twice, at %d and %d", b.name, first, i)}
 		}
 		seen[b.name] = i
-		q.nodes = append(q.nodes, b)
-		if opts.Node != nil {
-			members = append(members, opts.Node(b))
-		} else {
-			members = append(members, b)
-		}
+		nodes = append(nodes, b)
 	}
-	if len(members) == 0 {
-		return nil, &backend.InvalidError{Field: "clients", Reason: "is empty"}
-	}
-	if opts.Quorum.OnNode == nil {
-		opts.Quorum.OnNode = q.nodes[0].logNode
-	}
-	var err error
-	q.Backend, err = quorum.New(members, &opts.Quorum)
-	return q, err
+	return nodes, nil
 }
 
 // logNode is what OnNode is where nobody else listens.
