@@ -13,7 +13,7 @@ import (
 	"github.com/distmutex/distmutex/mutex"
 )
 
-// Ten thousand holds are renewed for a minute without a goroutine while idle.
+// An idle hold takes no goroutine.
 func TestTenThousandHoldsAtOnce(t *testing.T) {
 	const many = 10_000
 	s, err := mutex.NewSession(memory.New(nil), nil)

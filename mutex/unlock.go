@@ -157,6 +157,9 @@ func (h *Hold) close(ctx, bound context.Context) error {
 	h.closed()
 	h.mu.Lock()
 	defer h.leave()
+	if !h.owed {
+		return nil // left alone, or under way in the background
+	}
 	if err := h.turn(bound); err != nil {
 		return unanswered("unlock", h.gate.key, ctx, err)
 	}
