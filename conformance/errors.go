@@ -41,6 +41,7 @@ func (t *trial) kinds() []kind {
 			if call == nil {
 				continue // no Waiter
 			}
+			l.Owner = t.lease(long).Owner // none is used for two attempts
 			err := call(ctx, l)
 			if ctx == t.ctx && t.unknown(err) {
 				err = t.persist(func() error { return call(ctx, l) })

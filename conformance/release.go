@@ -88,7 +88,7 @@ func releaseAfterRenewal(t *trial) {
 		}
 		sleepUntil(first.Start.Add(term * 12 / 10)) // after the first term, within the second
 		for range 2 {
-			err = t.persist(func() error { return t.b.Release(t.ctx, held) })
+			err = t.tryRelease(t.b, held)
 			if !time.Now().Before(held.Until()) {
 				return stalled
 			}
