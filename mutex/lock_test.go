@@ -89,6 +89,10 @@ func TestAcquisitionThatTookLongerThanItsTermIsNone(t *testing.T) {
 		if err == nil || errors.Is(err, mutex.ErrHeld) || errors.Is(err, mutex.ErrLost) {
 			t.Errorf("Lock = %v; want an unknown outcome", err)
 		}
+		var typed interface{ ErrorType() string }
+		if !errors.As(err, &typed) || typed.ErrorType() != "late" {
+			t.Errorf("Lock = %v; want an error that says late", err)
+		}
 		synctest.Wait()
 		free(t, n.inner)
 		wantErr(t, m.Unlock(t.Context()), mutex.ErrNotLocked)
