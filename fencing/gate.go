@@ -11,6 +11,18 @@ import (
 // ErrStale says that a later holder has used the resource already.
 var ErrStale = errors.New("stale token")
 
+// StaleError is ErrStale with the tokens.
+type StaleError struct {
+	Token Token // the one that was refused
+	Seen  Token // the largest that the resource has seen
+}
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("%v: %d came after %d", ErrStale, e.Token, e.Seen)
+}
+
+func (e *StaleError) Unwrap() error { return ErrStale }
+
 // Gate refuses stale tokens on behalf of one resource. The tokens of different
 // locks do not compare, so a gate serves one key only.
 //
@@ -22,8 +34,8 @@ type Gate struct {
 	largest Token
 }
 
-// Admit records token, or returns an error that wraps ErrStale and tells both
-// tokens if a larger one was admitted before. The same token is admitted any
+// Admit records token, or returns a *StaleError, which is ErrStale, if a larger
+// one was admitted before. The same token is admitted any
 // number of times. One that is not positive is refused with a
 // *backend.InvalidError: its holder is not fenced.
 //
@@ -53,7 +65,7 @@ func (g *Gate) admit(token Token) error {
 		return &backend.InvalidError{Field: "Token", Reason: fmt.Sprintf("is %d, which fences nothing", token)}
 	}
 	if token < g.largest {
-		return fmt.Errorf("%w: %d came after %d", ErrStale, token, g.largest)
+		return &StaleError{Token: token, Seen: g.largest}
 	}
 	g.largest = token
 	return nil
