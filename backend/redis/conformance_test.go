@@ -1,9 +1,7 @@
 package redis_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -14,22 +12,33 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	clients := map[string]func(addr string) *goredis.Client{
-		"defaults": func(addr string) *goredis.Client { return goredis.NewClient(&goredis.Options{Addr: addr}) },
-		"strict": func(addr string) *goredis.Client {
-			return goredis.NewClient(&goredis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 2})
-		},
-	}
-	for name, client := range clients {
-		t.Run(name, func(t *testing.T) {
-			everywhere(t, func(t *testing.T, s *redistest.Server) {
-				conformance.Run(t, conformance.Harness{
-					New:  func(t testing.TB) backend.Backend { return closing(t, client(s.Addr)) },
-					Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return closing(t, client(s.Addr)) },
-				})
-			})
+	everyFlavour(t, func(t *testing.T, f redistest.Flavour) {
+		conform(t, f, func(o *goredis.Options) {})
+	})
+}
+
+// A client whose calls end with their contexts, and that is short of
+// connections.
+func TestConformanceOfAStrictClient(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		conform(t, f, func(o *goredis.Options) {
+			o.MaxRetries, o.ContextTimeoutEnabled, o.PoolSize = -1, true, 2
 		})
+	})
+}
+
+func conform(t *testing.T, f redistest.Flavour, edit func(*goredis.Options)) {
+	addr := redistest.Start(t, f, 1)[0].Addr
+	client := func(t testing.TB) backend.Backend {
+		o := &goredis.Options{Addr: addr}
+		edit(o)
+		return closing(t, goredis.NewClient(o))
 	}
+	conformance.Run(t, exempt(conformance.Harness{
+		New:  client,
+		Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return client(t) },
+	}, f))
 }
 
 // closing is a backend that ends with the test, and its client with it.
@@ -40,11 +49,7 @@ func closing(t testing.TB, client *goredis.Client) backend.Backend {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := b.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		closeWithin(t, b)
 		client.Close()
 	})
 	return b

@@ -22,6 +22,7 @@ var (
 	CounterKey  = counterKey
 	TombsKey    = tombsKey
 	WakeChannel = wakeChannel
+	ClientFor   = clientFor
 )
 
 // SetBeat makes the hub look after itself more often. Before the first Wait only.

@@ -64,15 +64,17 @@ func await[T any](ctx context.Context, c *calls, f func() (T, error), leave func
 		defer close(done)
 		got.v, got.err = f()
 	}()
-	select {
-	case <-done:
-		return got.v, got.err
-	case <-ctx.Done():
-		if leave != nil {
-			leave(done)
+	if ctx.Err() == nil {
+		select {
+		case <-done:
+			return got.v, got.err
+		case <-ctx.Done():
 		}
-		return v, ctx.Err()
 	}
+	if leave != nil {
+		leave(done)
+	}
+	return v, ctx.Err()
 }
 
 // lanes keeps what belongs to one owner in order where a call was left behind,

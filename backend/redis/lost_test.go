@@ -9,6 +9,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/redis"
 	"github.com/distmutex/distmutex/internal/redistest"
 )
 
@@ -186,4 +187,22 @@ func TestRefusalIsCleanedUpByItself(t *testing.T) {
 			t.Errorf("a request that came late left %q", got)
 		}
 	})
+}
+
+// Who never releases leaves nothing in memory for longer than a term may last.
+func TestLaneIsForgottenInTime(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Miniredis, 1)[0]
+	p := redistest.NewProxy(t, s.Addr)
+	b, err := redis.New(redistest.NewClient(t, p.Addr), &redis.Options{MaxTTL: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeWithin(t, b)
+	lost := p.LoseReply(1, "evalsha")
+	if _, err := b.Acquire(t.Context(), lease("k", 20*time.Millisecond)); err == nil {
+		t.Fatal("the reply was not lost")
+	}
+	<-lost
+	eventually(t, "the lane is forgotten", func() bool { return b.Lanes() == 0 })
 }

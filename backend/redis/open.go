@@ -101,12 +101,10 @@ func clientsFor(urls []string) ([]goredis.UniversalClient, error) {
 // a password may stand, or seem to stand, anywhere in it.
 func clientFor(rawURL string) (*goredis.Client, error) {
 	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, errors.New("is not a URL (special characters of a password are written %XX)")
-	}
-	switch u.Scheme {
-	case "redis", "rediss", "unix":
-	default:
+	switch {
+	case err != nil, u.Opaque != "", u.Fragment != "":
+		return nil, errors.New("is not a URL of a server (special characters of a password are written %XX)")
+	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix":
 		return nil, errors.New("does not begin with redis://, rediss:// or unix://")
 	}
 	o, err := goredis.ParseURL(rawURL)

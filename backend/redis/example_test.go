@@ -1,0 +1,136 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/redis"
+)
+
+// server is a simulation, so that the examples run anywhere.
+func server() *miniredis.Miniredis {
+	s := miniredis.NewMiniRedis()
+	if err := s.Start(); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// Any go-redis client will do. Programs pass the Backend to package mutex; the
+// verbs below it are for those who build something else.
+func ExampleNew() {
+	s := server()
+	defer s.Close()
+	client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
+	defer client.Close()
+
+	ctx := context.Background()
+	b, err := redis.New(client, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer b.Close(ctx)
+
+	first := backend.Lease{Key: "orders/42", Owner: "a random string", TTL: 10 * time.Second, Start: time.Now()}
+	held, err := b.Acquire(ctx, first)
+	fmt.Println(err, held.Token > 0)
+
+	second := backend.Lease{Key: "orders/42", Owner: "another one", TTL: 10 * time.Second, Start: time.Now()}
+	_, err = b.Acquire(ctx, second)
+	fmt.Println(errors.Is(err, backend.ErrHeld))
+
+	fmt.Println(b.Renew(ctx, held))
+	fmt.Println(b.Release(ctx, held))
+	// Output:
+	// <nil> true
+	// true
+	// <nil>
+	// <nil>
+}
+
+func ExampleOpen() {
+	s := server()
+	defer s.Close()
+
+	ctx := context.Background()
+	b, err := redis.Open(ctx, &redis.Options{MaxTTL: time.Minute}, "redis://"+s.Addr()+"/0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer b.Close(ctx)
+
+	held, err := b.Acquire(ctx, backend.Lease{Key: "k", Owner: "a random string", TTL: time.Minute, Start: time.Now()})
+	fmt.Println(err, b.Release(ctx, held))
+
+	_, err = redis.Open(ctx, nil, "redis://:secret@host:port")
+	fmt.Println(err)
+	// Output:
+	// <nil> <nil>
+	// invalid urls[0]: it is not a URL of a server (special characters of a password are written %XX)
+}
+
+func ExampleNewQuorum() {
+	var clients []goredis.UniversalClient
+	for range 3 {
+		s := server()
+		defer s.Close()
+		client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
+		defer client.Close()
+		clients = append(clients, client)
+	}
+	ctx := context.Background()
+	q, err := redis.NewQuorum(clients, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer q.Close(ctx)
+
+	held, err := q.Acquire(ctx, backend.Lease{Key: "k", Owner: "a random string", TTL: 10 * time.Second, Start: time.Now()})
+	fmt.Println(err, q.Release(ctx, held))
+	// Output: <nil> <nil>
+}
+
+// Wait is a hint: whoever is woken still has to acquire.
+func ExampleBackend_Wait() {
+	s := server()
+	defer s.Close()
+	client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
+	defer client.Close()
+
+	ctx := context.Background()
+	b, err := redis.New(client, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer b.Close(ctx)
+	held, err := b.Acquire(ctx, backend.Lease{Key: "k", Owner: "a random string", TTL: 10 * time.Second, Start: time.Now()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	go b.Release(ctx, held)
+
+	for i := 1; ; i++ {
+		next := backend.Lease{Key: "k", Owner: fmt.Sprint("a new one for each attempt: ", i), TTL: 10 * time.Second, Start: time.Now()}
+		if _, err := b.Wait(ctx, next); err != nil {
+			fmt.Println(err)
+			return
+		}
+		got, err := b.Acquire(ctx, next)
+		if !errors.Is(err, backend.ErrHeld) {
+			fmt.Println(err, got.Token > held.Token)
+			return
+		}
+	}
+	// Output: <nil> true
+}

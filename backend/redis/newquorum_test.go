@@ -1,0 +1,196 @@
+package redis_test
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/redis"
+	"github.com/distmutex/distmutex/conformance"
+	"github.com/distmutex/distmutex/internal/redistest"
+)
+
+const members = 5
+
+// five runs a test on five servers of each flavour, and on five simulated ones.
+func five(t *testing.T, test func(t *testing.T, servers []*redistest.Server)) {
+	everyFlavour(t, func(t *testing.T, f redistest.Flavour) { test(t, redistest.Start(t, f, members)) })
+}
+
+func quorumOf(t testing.TB, addrs []string, edits ...func(*goredis.Options)) *redis.Quorum {
+	t.Helper()
+	var clients []goredis.UniversalClient
+	for _, addr := range addrs {
+		o := &goredis.Options{Addr: addr}
+		for _, edit := range edits {
+			edit(o)
+		}
+		clients = append(clients, goredis.NewClient(o))
+	}
+	q, err := redis.NewQuorum(clients, &redis.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		closeWithin(t, q)
+		for _, c := range clients {
+			c.Close()
+		}
+	})
+	return q
+}
+
+func TestQuorumConformance(t *testing.T) {
+	five(t, func(t *testing.T, servers []*redistest.Server) {
+		addrs := redistest.Addrs(servers)
+		conformance.Run(t, exempt(conformance.Harness{
+			New:  func(t testing.TB) backend.Backend { return quorumOf(t, addrs) },
+			Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return quorumOf(t, addrs) },
+		}, servers[0].Flavour))
+	})
+}
+
+func TestNewQuorumRefusesBadInput(t *testing.T) {
+	a, b := goredis.NewClient(&goredis.Options{Addr: "a:1"}), goredis.NewClient(&goredis.Options{Addr: "b:1"})
+	again := goredis.NewClient(&goredis.Options{Addr: "a:1"})
+	for _, c := range []*goredis.Client{a, b, again} {
+		defer c.Close()
+	}
+	var none *goredis.Client
+	for name, clients := range map[string][]goredis.UniversalClient{
+		"none": nil, "nil": {a, nil, b}, "typed nil": {a, none, b}, "one client twice": {a, b, a}, "one address twice": {a, b, again},
+	} {
+		var e *backend.InvalidError
+		if _, err := redis.NewQuorum(clients, nil); !errors.As(err, &e) || e.Field != "clients" {
+			t.Errorf("%s: got %v, want an InvalidError of clients", name, err)
+		}
+	}
+	var e *backend.InvalidError
+	if _, err := redis.NewQuorum([]goredis.UniversalClient{a}, &redis.Options{MaxTTL: -1}); !errors.As(err, &e) || e.Field != "MaxTTL" {
+		t.Errorf("options: got %v", err)
+	}
+}
+
+func TestQuorumRefusesTwoAddressesOfOneServer(t *testing.T) {
+	five(t, func(t *testing.T, servers []*redistest.Server) {
+		if servers[0].Flavour == redistest.Miniredis {
+			t.Skip("not checked: miniredis does not say who it is")
+		}
+		alias := redistest.NewProxy(t, servers[0].Addr)
+		q := quorumOf(t, []string{servers[0].Addr, servers[1].Addr, alias.Addr})
+		for range 2 {
+			var e *backend.InvalidError
+			_, err := q.Acquire(t.Context(), lease("k", time.Second))
+			if !errors.As(err, &e) || !strings.Contains(err.Error(), alias.Addr) || !strings.Contains(err.Error(), servers[0].Addr) {
+				t.Errorf("got %v, want an InvalidError that names both addresses", err)
+			}
+		}
+		for _, s := range servers[:2] {
+			if got := locks(t, s.Client()); len(got) != 0 {
+				t.Errorf("there are %q", got)
+			}
+		}
+	})
+}
+
+func TestOpenOfSeveralURLsIsAQuorum(t *testing.T) {
+	five(t, func(t *testing.T, servers []*redistest.Server) {
+		var urls []string
+		for _, s := range servers {
+			urls = append(urls, "redis://"+s.Addr)
+		}
+		b, err := open(t, nil, urls...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := mustAcquire(t, b, lease("k", 10*time.Second))
+		eventually(t, "all five have the key", func() bool {
+			n := 0
+			for _, s := range servers {
+				n += len(locks(t, s.Client()))
+			}
+			return n == members
+		})
+		mustRelease(t, b, held)
+		if err := b.Close(t.Context()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		for _, s := range servers {
+			if got := locks(t, s.Client()); len(got) != 0 {
+				t.Errorf("Close did not wait: there are %q", got)
+			}
+		}
+		var e *backend.InvalidError
+		if _, err := open(t, nil, urls[0], urls[1], urls[0]); !errors.As(err, &e) {
+			t.Errorf("one URL twice: got %v, want an InvalidError", err)
+		}
+	})
+}
+
+func TestOpenOfAQuorumNeedsServersThatKeepLocks(t *testing.T) {
+	five(t, func(t *testing.T, servers []*redistest.Server) {
+		redistest.NeedsControl(t, servers[0].Flavour)
+		urls := []string{"redis://" + servers[0].Addr, "redis://" + servers[1].Addr, "redis://" + servers[2].Addr}
+		o := &redis.Options{Logger: slog.New(slog.DiscardHandler)}
+		servers[2].Kill()
+		if _, err := open(t, o, urls...); err != nil {
+			t.Errorf("one away: %v", err)
+		}
+		c := servers[1].Client()
+		c.ConfigSet(t.Context(), "maxmemory", "100mb")
+		c.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru")
+		if _, err := open(t, o, urls...); err == nil || !strings.Contains(err.Error(), servers[1].Addr) || !strings.Contains(err.Error(), "allkeys-lru") {
+			t.Errorf("one that evicts: got %v", err)
+		}
+		q := quorumOf(t, redistest.Addrs(servers[:3]))
+		if _, err := q.Acquire(t.Context(), lease("k", time.Second)); err == nil || errors.Is(err, backend.ErrHeld) {
+			t.Errorf("a majority that does not count: got %v, want an unknown outcome", err)
+		}
+	})
+}
+
+// Law 11: whatever client it has, a quorum does not wait for a frozen minority.
+func TestFrozenMinorityIsNotWaitedFor(t *testing.T) {
+	five(t, func(t *testing.T, servers []*redistest.Server) {
+		redistest.NeedsControl(t, servers[0].Flavour)
+		q := quorumOf(t, redistest.Addrs(servers))
+		cycle := func() {
+			held := mustAcquire(t, q, lease("k", 10*time.Second))
+			if err := q.Renew(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			mustRelease(t, q, held)
+		}
+		cycle()
+		for i := range 2 {
+			servers[i].Freeze()
+			defer servers[i].Thaw()
+			cycle()
+			began := time.Now()
+			const cycles = 300
+			for range cycles {
+				cycle()
+			}
+			// Were each to wait for the first sign of silence only, they would take
+			// more than twice this.
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("%d frozen: %d cycles took %v", i+1, cycles, took)
+			}
+		}
+		servers[0].Thaw()
+		servers[1].Thaw()
+		eventually(t, "no server has a key", func() bool {
+			for _, s := range servers {
+				if len(locks(t, s.Client())) > 0 {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
