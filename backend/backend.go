@@ -106,8 +106,9 @@ type Waiter interface {
 	// where the news may get lost, it also returns within a bound of its own
 	// choosing.
 	//
-	// If the lease returned has a TTL, it is granted, exactly as by Acquire.
-	// Else its Ticket is the caller's place in line, for its next calls; the
+	// If the lease returned has a TTL, it is granted, as by Acquire; its Start,
+	// if set, is the moment of the grant and may be later than want's. Else
+	// its Ticket is the caller's place in line, for its next calls; the
 	// Acquire that follows has the same Owner.
 	//
 	// A caller that gives up, after an error too, owes a Release of want.
