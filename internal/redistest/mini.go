@@ -1,10 +1,12 @@
 package redistest
 
 import (
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 )
 
 // startMini starts simulated servers. Their keys expire as time passes, which
@@ -14,28 +16,25 @@ func startMini(tb testing.TB, n int) []*Server {
 	var all []*Server
 	for range n {
 		m := miniredis.RunT(tb)
-		stop, stopped := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(stopped)
-			age(m, stop)
-		}()
-		tb.Cleanup(func() { close(stop); <-stopped })
+		m.Server().SetPreHook(aging(m))
 		all = append(all, &Server{Addr: m.Addr(), Flavour: Miniredis, tb: tb})
 	}
 	return all
 }
 
-func age(m *miniredis.Miniredis, stop <-chan struct{}) {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
+// aging makes all keys as old as they are before each command. A key then ages
+// from no earlier than the arrival of the command that sets it, so however the
+// machine stalls, it never expires before its term has passed for the sender.
+// A ticker instead would charge a key that was set during a stall for all of it.
+func aging(m *miniredis.Miniredis) server.Hook {
+	var mu sync.Mutex
 	last := time.Now()
-	for {
-		select {
-		case <-stop:
-			return
-		case now := <-tick.C:
-			m.FastForward(now.Sub(last))
-			last = now
-		}
+	return func(*server.Peer, string, ...string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		m.FastForward(now.Sub(last))
+		last = now
+		return false
 	}
 }

@@ -207,3 +207,24 @@ func TestScriptFillsTheFolderThatIsLookedAt(t *testing.T) {
 		t.Error("scripts/servers.sh uses another folder than find.go")
 	}
 }
+
+// A stalled machine must not make keys expire before their time.
+func TestKeysLastTheirWholeTerm(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		s := redistest.Start(t, f, 1)[0]
+		c, other := s.Client(), s.Client()
+		for range 20 {
+			const term = 20 * time.Millisecond
+			sent := time.Now()
+			if err := c.Set(t.Context(), "k", "v", term).Err(); err != nil {
+				t.Fatal(err)
+			}
+			for get(t, other, "k") != "" {
+				time.Sleep(time.Millisecond)
+			}
+			if lasted := time.Since(sent); lasted < term {
+				t.Errorf("a key set for %v was gone after %v", term, lasted)
+			}
+		}
+	})
+}
