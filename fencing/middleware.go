@@ -125,7 +125,7 @@ func (l *layer) Release(ctx context.Context, held backend.Lease) error {
 // grant gives a lease that was granted just now its token.
 func (l *layer) grant(ctx context.Context, op string, want, got backend.Lease) (backend.Lease, error) {
 	if got.Start.IsZero() {
-		got.Start = want.Start
+		got.Start = want.Start // Wait need not say when it granted
 	}
 	token, known := l.holds.known(got)
 	if !known || token < want.Token {

@@ -112,31 +112,32 @@ func TestARaiseIsExact(t *testing.T) {
 }
 
 // The owner's lease ran out and another came and went. The key is the owner's
-// anew then, and its token must be too, however the calls fall.
+// anew then, and its token must be too, however the calls and timers fall.
 func TestATokenEndsWithItsValidity(t *testing.T) {
-	for name, late := range map[string]time.Duration{"asked after": 0, "asked before, granted after": 3 * term} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		pause, lag  time.Duration // before the call, and on its way
+		timersStand bool
+	}{{"asked after", 2 * term, 0, false}, {"granted after", term / 2, 3 * term, false}, {"before the timers", 2 * term, 0, true}} {
+		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := bareMemory()
 				network := &delayed{Backend: store}
 				s := fencing.NewCounter(0)
 				a, b := fencing.Middleware(s)(network), fencing.Middleware(s)(store)
 				w := want("a")
-				first := acquire(t, a, w)
-				if late == 0 {
-					time.Sleep(2 * term)
+				token(t, "the first", acquire(t, a, w), 1)
+				if c.timersStand {
+					fencing.StopTimers(a)
 				}
-				network.delay = late
 				time.AfterFunc(term*3/2, func() { release(t, b, acquire(t, b, want("b"))) })
-				time.Sleep(term / 2)
+				time.Sleep(c.pause)
+				network.delay = c.lag
 				w.Start, w.TTL = time.Time{}, 10*term // zero: the moment of the call
-				if late == 0 {
-					time.Sleep(2 * term)
-				}
-				again := acquire(t, a, w)
-				if between := first.Token + 1; again.Token <= between {
-					t.Errorf("token %d for a lease that was granted anew after another's with %d", again.Token, between)
-				}
+				token(t, "granted anew after another's with 2", acquire(t, a, w), 3)
+				network.delay = 0
+				time.Sleep(5 * term)
+				token(t, "repeated", acquire(t, a, w), 3)
 			})
 		})
 	}
@@ -239,6 +240,24 @@ func TestAWaiterIsOfferedWhereThereIsOne(t *testing.T) {
 	}
 }
 
+// Wait need not say when it granted: then it counts from the call.
+func TestAGrantWithoutAnInstantCountsFromTheCall(t *testing.T) {
+	b := fencing.Middleware(fencing.NewCounter(0))(vague{memory.New(nil)})
+	w, _ := backend.As[backend.Waiter](b)
+	asked := want("a")
+	if got, err := w.Wait(t.Context(), asked); err != nil || got.Token != 1 || !got.Start.Equal(asked.Start) {
+		t.Errorf("Wait: token %d from %v, %v; want 1 from %v", got.Token, got.Start, err, asked.Start)
+	}
+}
+
+type vague struct{ backend.Backend }
+
+func (v vague) Wait(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+	got, err := v.Acquire(ctx, want)
+	got.Start = time.Time{}
+	return got, err
+}
+
 func TestAHintHasNoToken(t *testing.T) {
 	b := fencing.Middleware(fencing.NewCounter(0))(hinting{memory.New(nil)})
 	w, _ := backend.As[backend.Waiter](b)
@@ -252,6 +271,25 @@ type hinting struct{ backend.Backend }
 
 func (hinting) Wait(context.Context, backend.Lease) (backend.Lease, error) {
 	return backend.Lease{Ticket: "7", Token: 5}, nil
+}
+
+// What the backend has seen of its own tokens says nothing in the layer's.
+func TestARefusalTellsNoTokenOfTheBackend(t *testing.T) {
+	seen := backend.Lease{Key: "k", TTL: term, Token: 5}
+	b := fencing.Middleware(fencing.NewCounter(0))(refusing{lease: seen})
+	got, err := b.Acquire(t.Context(), want("a"))
+	if seen.Token = 0; got != seen || !errors.Is(err, backend.ErrHeld) {
+		t.Errorf("Acquire: %+v, %v; want %+v and ErrHeld", got, err, seen)
+	}
+}
+
+type refusing struct {
+	backend.Backend
+	lease backend.Lease
+}
+
+func (r refusing) Acquire(context.Context, backend.Lease) (backend.Lease, error) {
+	return r.lease, backend.ErrHeld
 }
 
 func TestMiddlewareOfANilSourcePanics(t *testing.T) {
