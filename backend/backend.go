@@ -26,9 +26,10 @@ type Lease struct {
 	// Key names what is locked: 1 to MaxKey bytes without NUL.
 	Key string
 
-	// Owner is unique to one attempt and never used for another. It makes
-	// Acquire repeatable and a release harmless to everyone else. Whoever knows
-	// it can release the lease, so it stays out of logs, spans and errors.
+	// Owner is unique to one attempt, never used for another, and stays with
+	// one Backend. It makes Acquire repeatable and a release harmless to
+	// everyone else. Whoever knows it can release the lease, so it stays out of
+	// logs, spans and errors.
 	Owner string
 
 	// TTL is the term: asked for, and from Acquire and Wait the term really
@@ -42,8 +43,9 @@ type Lease struct {
 
 	// Start is the local instant from which the grant's TTL counts. Whoever
 	// makes an attempt sets it just before the attempt's first message, once:
-	// repeating the call does not move it, so neither does validity. It reads
-	// the wall clock too, as the hint from which time-based tokens are drawn.
+	// repeating the call does not move it, so neither does validity; only for
+	// the Acquire after a hint from Wait is it set anew. It reads the wall
+	// clock too, as the hint from which time-based tokens are drawn.
 	// Zero means the moment of the call. In a call of Renew, Start is when
 	// this renewal began; in a call of Release, when the last one that
 	// succeeded did.

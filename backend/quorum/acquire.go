@@ -34,9 +34,16 @@ func (q *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 		forced: q.fewAnswer(),
 		seats:  make([]seat, len(q.nodes)),
 	}
+	// A repeated call aims at the token that the first one was answered with.
+	if t, again := q.grants.token(want.Owner); again && t >= want.Token {
+		b.aiming, b.token = true, t
+	}
 	b.send(want, q.all()...)
 	got, err := b.run()
 	b.votes.close(err == nil)
+	if err == nil {
+		q.grants.keep(got)
+	}
 	return got, err
 }
 

@@ -57,10 +57,11 @@ type Backend struct {
 	need  int // majority of the configured nodes
 	opts  Options
 
-	lanes lanes
-	calls sync.WaitGroup // node calls under way
-	door  singleflight.Group
-	open  atomic.Bool // the nodes have been seen to be different servers
+	lanes  lanes
+	grants grants
+	calls  sync.WaitGroup // node calls under way
+	door   singleflight.Group
+	open   atomic.Bool // the nodes have been seen to be different servers
 }
 
 // New returns the quorum of nodes, which should fail independently: three or

@@ -13,6 +13,7 @@ func (q *Backend) Release(ctx context.Context, held backend.Lease) error {
 	if err := held.Validate(); err != nil {
 		return err
 	}
+	q.grants.forget(held.Owner)
 	p := q.newPoll(ctx, "release", held.Key)
 	q.sendRelease(ctx, held, q.all(), p.votes)
 	return p.run()

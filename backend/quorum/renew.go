@@ -44,7 +44,11 @@ func (q *Backend) Renew(ctx context.Context, held backend.Lease) error {
 		})
 	}
 	visit.end()
-	return p.run()
+	err := p.run()
+	if err == nil {
+		q.grants.keep(held)
+	}
+	return err
 }
 
 // refill gives the key to a node that does not have it, once a majority has

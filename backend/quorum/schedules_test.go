@@ -206,3 +206,25 @@ func TestReleaseComesBehindItsAcquire(t *testing.T) {
 		}
 	})
 }
+
+// A repeated call has the answer of the first, though a late node has granted
+// more than the majority stands at.
+func TestRepeatHasTheFirstToken(t *testing.T) {
+	for late := range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(0, 0, 0, 0, 0)
+			c[late].counter = 1000
+			q := c.client(t, nil, func(node int, _ string, _ backend.Lease) fate {
+				if node == late && c[late].counter == 1000 {
+					return fate{there: 20 * ms}
+				}
+				return fate{there: time.Duration(node) * ms}
+			})
+			first := mustAcquire(t, q, "a")
+			time.Sleep(100 * ms)
+			if again := mustAcquire(t, q, "a"); again.Token != first.Token {
+				t.Errorf("node %d late: token %d, then %d", late, first.Token, again.Token)
+			}
+		})
+	}
+}

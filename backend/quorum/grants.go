@@ -1,0 +1,54 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+// grants remembers the token of each lease that was granted, so that the same
+// call sent again has the same answer: meanwhile a late node may have granted
+// more than the majority stands at.
+type grants struct {
+	mu      sync.Mutex
+	byOwner map[string]grant
+	sweep   int // at this size those that have ended are looked for
+}
+
+type grant struct {
+	token backend.Token
+	ends  time.Time
+}
+
+// keep notes or renews l. What is never released is forgotten after its end.
+func (g *grants) keep(l backend.Lease) {
+	now := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.byOwner) >= g.sweep {
+		for owner, old := range g.byOwner {
+			if !now.Before(old.ends) {
+				delete(g.byOwner, owner)
+			}
+		}
+		g.sweep = 2*len(g.byOwner) + 64
+	}
+	if g.byOwner == nil {
+		g.byOwner = make(map[string]grant)
+	}
+	g.byOwner[l.Owner] = grant{l.Token, l.Start.Add(l.TTL)}
+}
+
+func (g *grants) token(owner string) (backend.Token, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	old, ok := g.byOwner[owner]
+	return old.token, ok
+}
+
+func (g *grants) forget(owner string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.byOwner, owner)
+}
