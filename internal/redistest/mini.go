@@ -28,8 +28,18 @@ func startMini(tb testing.TB, n int) []*Server {
 // A ticker instead would charge a key that was set during a stall for all of it.
 func aging(m *miniredis.Miniredis) server.Hook {
 	var mu sync.Mutex
+	var conns sync.Map // of *server.Peer
 	last := time.Now()
-	return func(*server.Peer, string, ...string) bool {
+	return func(c *server.Peer, _ string, _ ...string) bool {
+		if _, known := conns.Load(c); !known {
+			// A script's calls come here too, while miniredis is locked, from a
+			// peer of their own that has a context from the start.
+			if c.Ctx != nil {
+				return false
+			}
+			conns.Store(c, nil)
+			c.OnDisconnect(func() { conns.Delete(c) })
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		now := time.Now()

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -206,6 +207,28 @@ func TestScriptFillsTheFolderThatIsLookedAt(t *testing.T) {
 	if !strings.Contains(string(script), "/distmutex/servers-1") {
 		t.Error("scripts/servers.sh uses another folder than find.go")
 	}
+}
+
+func TestScriptsRunBesideOtherCommands(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		s := redistest.Start(t, f, 1)[0]
+		var wg sync.WaitGroup
+		for range 4 {
+			c := s.Client()
+			wg.Go(func() {
+				for range 50 {
+					const script = `redis.call('INCR', 'n') return redis.call('PEXPIRE', 'n', 60000)`
+					if err := c.Eval(t.Context(), script, []string{"n"}).Err(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got := get(t, s.Client(), "n"); got != "200" {
+			t.Errorf("got %s, want 200", got)
+		}
+	})
 }
 
 // A stalled machine must not make keys expire before their time.
