@@ -9,16 +9,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/distmutex/distmutex/backend"
-	"github.com/distmutex/distmutex/backend/memory"
-	"github.com/distmutex/distmutex/backend/quorum"
 	"github.com/distmutex/distmutex/backend/redis"
-	"github.com/distmutex/distmutex/conformance"
 	"github.com/distmutex/distmutex/internal/redistest"
 	"github.com/distmutex/distmutex/mutex"
 	"github.com/distmutex/distmutex/retry"
@@ -215,47 +211,6 @@ func TestCounterLosesNoUpdate(t *testing.T) {
 			})
 		}
 	})
-}
-
-// The contract holds through every layer.
-func TestConformanceThroughLayers(t *testing.T) {
-	layers := map[string][]backend.Middleware{
-		"retry": {retry.Middleware(retry.FullJitter(time.Millisecond, 50*time.Millisecond))},
-	}
-	for name, ms := range layers {
-		through := func(open func(t testing.TB) backend.Backend) conformance.Harness {
-			return conformance.Harness{New: func(t testing.TB) backend.Backend { return backend.Wrap(open(t), ms...) }}
-		}
-		t.Run(name+"/memory", func(t *testing.T) {
-			h := through(func(testing.TB) backend.Backend { return memory.New(nil) })
-			h.Around = synctest.Test
-			conformance.Run(t, h)
-		})
-		t.Run(name+"/quorum of memory", func(t *testing.T) {
-			h := through(func(t testing.TB) backend.Backend {
-				q, err := quorum.New([]backend.Backend{memory.New(nil), memory.New(nil), memory.New(nil)}, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { closed(t, q) })
-				return q
-			})
-			h.Around = synctest.Test
-			conformance.Run(t, h)
-		})
-		t.Run(name+"/redis", func(t *testing.T) {
-			redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
-				for _, nodes := range []int{1, 5} {
-					servers := redistest.Start(t, f, nodes)
-					t.Run(fmt.Sprint(nodes), func(t *testing.T) {
-						h := through(func(t testing.TB) backend.Backend { return dial(t, servers) })
-						h.Peer = func(t testing.TB, _ backend.Backend) backend.Backend { return h.New(t) }
-						conformance.Run(t, h)
-					})
-				}
-			})
-		})
-	}
 }
 
 // Redlock clients of any make exclude us and are excluded.
