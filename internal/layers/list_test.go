@@ -20,6 +20,7 @@ type listed struct {
 	ImportPath string
 	Name       string
 	Standard   bool
+	GoFiles    []string // but for tests
 	Imports    []string
 	Deps       []string
 	Module     *module
@@ -32,7 +33,7 @@ func modules(t *testing.T) []module {
 
 // list describes all packages of the module that dir belongs to.
 func list(t *testing.T, dir string, flags ...string) []listed {
-	args := append([]string{"list", "-json=ImportPath,Name,Standard,Imports,Deps,Module"}, flags...)
+	args := append([]string{"list", "-json=ImportPath,Name,Standard,GoFiles,Imports,Deps,Module"}, flags...)
 	if dir == "." {
 		for _, m := range modules(t) {
 			args = append(args, m.Path+"/...")
