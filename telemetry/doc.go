@@ -61,6 +61,10 @@
 //	...
 //	b := tel.Middleware(q)
 //
+// redis.NewQuorum and redis.Open do that if they are asked to:
+//
+//	&redis.Options{Node: tel.Middleware, Quorum: quorum.Options{OnNode: tel.OnNode}}
+//
 // The calls of nodes are then spans within those of the whole: acquire attempt,
 // renew attempt, release attempt and wait.
 //
