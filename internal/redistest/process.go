@@ -23,6 +23,7 @@ const startBound = 30 * time.Second
 // process is one server's process and, over its restarts, its port and folder.
 type process struct {
 	bin  string
+	conf string // a file of settings, if any
 	args []string
 	dir  string
 	log  logBuffer
@@ -85,6 +86,9 @@ func (p *process) start() error {
 		"--port", strconv.Itoa(addr.Port), "--bind", "127.0.0.1", "--dir", p.dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--enable-debug-command", "local",
 	}, p.args...)
+	if p.conf != "" {
+		args = append([]string{p.conf}, args...)
+	}
 	cmd := exec.Command(p.bin, args...)
 	cmd.Stdout, cmd.Stderr = &p.log, &p.log
 	mark := p.log.len()
@@ -134,7 +138,7 @@ func (p *process) answers(addr string, deadline time.Time) bool {
 	}
 	defer c.Close()
 	c.SetDeadline(deadline)
-	if _, err := io.WriteString(c, "PING\r\nINFO server\r\nQUIT\r\n"); err != nil {
+	if _, err := io.WriteString(c, "PING\r\nINFO server\r\n"); err != nil {
 		return false
 	}
 	r := bufio.NewReader(c)
@@ -142,11 +146,13 @@ func (p *process) answers(addr string, deadline time.Time) bool {
 	if err != nil || strings.HasPrefix(pong, "-LOADING") {
 		return false
 	}
-	info, _ := io.ReadAll(r)
-	if id := field(string(info), "process_id"); id != "" {
-		return id == strconv.Itoa(p.cmd.Process.Pid)
+	var n int
+	if _, err := fmt.Fscanf(r, "$%d\r\n", &n); err != nil {
+		return true // it answered, but tells strangers nothing: a password is set
 	}
-	return true // it answered, but tells strangers nothing: a password is set
+	info := make([]byte, n)
+	_, err = io.ReadFull(r, info)
+	return err == nil && field(string(info), "process_id") == strconv.Itoa(p.cmd.Process.Pid)
 }
 
 // end signals the process and waits for it. p.mu is held.
@@ -187,6 +193,12 @@ func (p *process) restart() error {
 		return err
 	}
 	return p.start()
+}
+
+func (p *process) runs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd != nil
 }
 
 func (p *process) freeze() error { return p.signalled(suspend) }

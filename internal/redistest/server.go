@@ -39,10 +39,19 @@ func Start(tb testing.TB, f Flavour, n int, args ...string) []*Server {
 		}
 		return borrow(tb, f, n)
 	}
-	all := make([]*Server, n)
+	var ps []*process
+	for range n {
+		ps = append(ps, &process{bin: bin, args: args, dir: tb.TempDir()})
+	}
+	return run(tb, f, ps)
+}
+
+// run starts processes, which end with the test.
+func run(tb testing.TB, f Flavour, ps []*process) []*Server {
+	tb.Helper()
+	all := make([]*Server, len(ps))
 	var wg sync.WaitGroup
-	for i := range all {
-		p := &process{bin: bin, args: args, dir: tb.TempDir()}
+	for i, p := range ps {
 		tb.Cleanup(func() {
 			p.close()
 			if tb.Failed() {
