@@ -1,0 +1,78 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+var (
+	//go:embed lua/tokens.lua
+	tokensLua    string
+	tokensScript = goredis.NewScript(tokensLua)
+)
+
+// Tokens draws fencing tokens from counters on a server: a fencing.Source for
+// locks that are kept elsewhere and have none. Its method may be called at the
+// same time, by any number of processes.
+//
+// Each key has a counter, and a token is at least the server's clock in
+// microseconds. So a counter may expire, a day after the clock has reached it,
+// or be lost with the server's data: tokens go on rising unless the clock is set
+// back, or a floor was ahead of it and the data is lost. They are exact to 2^53,
+// which the clock reaches in the year 2255.
+type Tokens struct {
+	client goredis.UniversalClient
+	name   string
+}
+
+// NewTokens returns Tokens that sends through client, and sends nothing itself.
+// Any settings of the client will do: what it sends again leaves a gap. A nil
+// client is a *backend.InvalidError.
+func NewTokens(client goredis.UniversalClient) (*Tokens, error) {
+	if isNil(client) {
+		return nil, &backend.InvalidError{Field: "client", Reason: "is nil"}
+	}
+	return &Tokens{client, nameOf(client)}, nil
+}
+
+// Next returns a token for key, at least floor and larger than every token drawn
+// for key before. It takes one round trip, and may outlast ctx by the client's
+// own time-outs. A key or floor that is none is a *backend.InvalidError; nothing
+// is sent then.
+func (t *Tokens) Next(ctx context.Context, key string, floor backend.Token) (backend.Token, error) {
+	if err := backend.ValidateKey(key); err != nil {
+		return 0, err
+	}
+	if floor < 0 || floor > backend.MaxToken {
+		return 0, &backend.InvalidError{Field: "floor", Reason: fmt.Sprintf("is %d, not in 0 to 2^53", floor)}
+	}
+	err := ctx.Err()
+	if err == nil {
+		var token backend.Token
+		if token, err = t.draw(ctx, key, floor); err == nil {
+			return token, nil
+		}
+	}
+	return 0, &backend.Error{Op: "draw a token", Key: key, Node: t.name, Err: cause(ctx, err)}
+}
+
+func (t *Tokens) draw(ctx context.Context, key string, floor backend.Token) (backend.Token, error) {
+	keys := []string{sourceKey(key)}
+	text, err := tokensScript.Run(ctx, t.client, keys, int64(floor), counterLife.Milliseconds()).Text()
+	if err != nil {
+		return 0, err
+	}
+	token, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the script answered a token that is none: %w", err)
+	}
+	return backend.Token(token), nil
+}
+
+func sourceKey(key string) string { return side("source", key) }
