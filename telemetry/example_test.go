@@ -97,8 +97,8 @@ func ExampleLog() {
 
 func ExampleLogNode() {
 	onNode := telemetry.LogNode(printer()) // for quorum.Options
-	onNode(quorum.NodeState{Name: "r1:6379", Aside: true, Err: errors.New("connection refused")})
-	onNode(quorum.NodeState{Name: "r1:6379"})
+	onNode(backend.NodeState{Name: "r1:6379", Aside: true, Err: errors.New("connection refused")})
+	onNode(backend.NodeState{Name: "r1:6379"})
 	// Output:
 	// level=WARN msg="distmutex: node set aside" node=r1:6379 error="connection refused"
 	// level=INFO msg="distmutex: node in use again" node=r1:6379

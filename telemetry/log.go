@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
-	"github.com/distmutex/distmutex/backend/quorum"
 	"github.com/distmutex/distmutex/mutex"
 )
 
@@ -28,8 +27,8 @@ func Log(l *slog.Logger) backend.Middleware {
 
 // LogNode is for quorum.Options.OnNode: a warning when a node is set aside, and
 // a line when it is in use again. A nil l is slog.Default() at the time.
-func LogNode(l *slog.Logger) func(quorum.NodeState) {
-	return func(s quorum.NodeState) {
+func LogNode(l *slog.Logger) func(backend.NodeState) {
+	return func(s backend.NodeState) {
 		to := or(l)
 		switch {
 		case !s.Aside:

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/distmutex/distmutex/backend/quorum"
+	"github.com/distmutex/distmutex/backend"
 )
 
 // The attributes.
@@ -127,7 +127,7 @@ func (m *meters) took(ctx context.Context, h metric.Float64Histogram, d time.Dur
 
 // setAside adds up changes, so that those of several quorums, or told out of
 // order, come out right.
-func (m *meters) setAside(s quorum.NodeState) {
+func (m *meters) setAside(s backend.NodeState) {
 	by := int64(-1)
 	if s.Aside {
 		by = 1

@@ -106,7 +106,7 @@ func TestNodeSetAsideByTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		for _, aside := range []bool{true, false, true, true, false} {
-			r.tel.OnNode(quorum.NodeState{Name: "a", Aside: aside, Err: errors.New("why")})
+			r.tel.OnNode(backend.NodeState{Name: "a", Aside: aside, Err: errors.New("why")})
 		}
 		r.wantMetrics(`node.aside{node=a} 1`)
 	})

@@ -39,7 +39,7 @@ func TestQuorumOnServers(t *testing.T) {
 		}
 		q, err := redis.NewQuorum(clients, &redis.Options{
 			MaxTTL: 2 * time.Second, Node: r.tel.Middleware,
-			Quorum: quorum.Options{OnNode: func(s quorum.NodeState) {
+			Quorum: quorum.Options{OnNode: func(s backend.NodeState) {
 				r.tel.OnNode(s)
 				states.set(s)
 			}},
@@ -113,7 +113,7 @@ type states struct {
 	now map[string]bool
 }
 
-func (s *states) set(n quorum.NodeState) {
+func (s *states) set(n backend.NodeState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.now == nil {

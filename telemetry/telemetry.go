@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/distmutex/distmutex/backend"
-	"github.com/distmutex/distmutex/backend/quorum"
 	"github.com/distmutex/distmutex/mutex"
 )
 
@@ -84,7 +83,7 @@ func (t *Instrumentation) Middleware(b backend.Backend) backend.Backend {
 }
 
 // OnNode counts the nodes that are set aside. It is for quorum.Options.OnNode.
-func (t *Instrumentation) OnNode(s quorum.NodeState) { t.meters.setAside(s) }
+func (t *Instrumentation) OnNode(s backend.NodeState) { t.meters.setAside(s) }
 
 // tracing says whether a span may come to something. While no SDK is there,
 // even starting one costs more than all the rest.

@@ -140,6 +140,7 @@ func (b *ballot) count(v vote) {
 // A node above the token never counts as standing at it: under a clock jump its
 // grant can be younger than another holder's of the same token.
 func (b *ballot) aim() {
+	b.weed()
 	granted, reach := 0, 0
 	var top backend.Token
 	for _, s := range b.seats {

@@ -23,20 +23,22 @@ type node struct {
 	index int
 	name  string
 	b     backend.Backend
+	clock Clock // nil: it tells nothing of its clock
 
-	mu       sync.Mutex
-	inFlight int
-	missed   int       // failed calls since the last answer
-	silent   time.Time // since when a call has been waiting and none was answered; zero: not
-	probing  bool      // a call was let through although the node is set aside
-	probed   time.Time // when that was last done
-	told     bool      // OnNode knows that it is set aside
-	changed  bool      // OnNode is to be told that it is not as it knows
-	last     error     // the last failure
-	identity string    // of the server, once known
-	verified bool      // identity was asked for since the last failure
-	owed     debts
-	doubt    map[string]struct{} // owners whose acquire was sent and not answered
+	mu        sync.Mutex
+	inFlight  int
+	missed    int       // failed calls since the last answer
+	silent    time.Time // since when a call has been waiting and none was answered; zero: not
+	probing   bool      // a call was let through although the node is set aside
+	probed    time.Time // when that was last done
+	told      bool      // OnNode knows that it is set aside
+	changed   bool      // OnNode is to be told that it is not as it knows
+	last      error     // the last failure
+	identity  string    // of the server, once known
+	verified  bool      // identity was asked for since the last failure
+	uncounted error     // why its answers to Acquire do not count; nil: they do
+	owed      debts
+	doubt     map[string]struct{} // owners whose acquire was sent and not answered
 }
 
 func newNode(q *Backend, index int, b backend.Backend) *node {
@@ -44,6 +46,7 @@ func newNode(q *Backend, index int, b backend.Backend) *node {
 	if named, ok := backend.As[interface{ Name() string }](b); ok {
 		n.name = named.Name()
 	}
+	n.clock, _ = backend.As[Clock](b)
 	return n
 }
 
@@ -87,6 +90,9 @@ func (n *node) unlock() {
 	}
 	n.changed = false
 	state := NodeState{Name: n.name, Aside: n.told, Err: n.last}
+	if state.Err == nil {
+		state.Err = n.uncounted
+	}
 	n.mu.Unlock()
 	if changed {
 		n.q.opts.OnNode(state)
@@ -172,7 +178,7 @@ func (n *node) settle(ctx context.Context, op, key string, err error) error {
 	n.inFlight--
 	switch {
 	case answered:
-		n.changed = n.told
+		n.changed = n.told && n.uncounted == nil
 		n.missed, n.silent, n.last = 0, time.Time{}, nil
 		if n.inFlight > 0 {
 			n.silent = time.Now()
@@ -207,7 +213,7 @@ func (n *node) wrap(op, key string, err error) error {
 
 // isAnswer says whether the outcome is known.
 func isAnswer(err error) bool {
-	return err == nil || errors.Is(err, backend.ErrHeld) || errors.Is(err, backend.ErrLost) || isInvalid(err)
+	return err == nil || errors.Is(err, backend.ErrHeld) || errors.Is(err, backend.ErrLost) || isInvalid(err) || isUncounted(err)
 }
 
 func isInvalid(err error) bool {

@@ -34,15 +34,11 @@ type Options struct {
 
 	// OnNode is told when a node is set aside, and when it is in use again. It
 	// is called from many goroutines and delays the verb that it is called from.
-	OnNode func(NodeState)
+	OnNode func(backend.NodeState)
 }
 
-// NodeState is a change in how a node is used.
-type NodeState struct {
-	Name  string // as the node names itself, else "node" and its index
-	Aside bool
-	Err   error // why; nil if it is in use, or just silent
-}
+// NodeState is backend.NodeState.
+type NodeState = backend.NodeState
 
 // Identifier is what a node offers so that one server is not counted twice.
 type Identifier interface {
@@ -61,7 +57,9 @@ type Backend struct {
 	grants grants
 	calls  sync.WaitGroup // node calls under way
 	door   singleflight.Group
-	open   atomic.Bool // the nodes have been seen to be different servers
+
+	identities sync.Mutex  // held while the nodes' servers are compared
+	open       atomic.Bool // the nodes have been seen to be different servers
 }
 
 // New returns the quorum of nodes, which should fail independently: three or

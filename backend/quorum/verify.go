@@ -2,8 +2,8 @@ package quorum
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
@@ -20,6 +20,9 @@ func (n *node) acquire(ctx context.Context, want backend.Lease, forced bool) (go
 	})
 	if isAnswer(err) {
 		n.setDoubt(want.Owner, false)
+	}
+	if e := n.judge(err); e != err {
+		err = n.wrap("acquire", want.Key, e)
 	}
 	if err == nil && got.Token < want.Token {
 		err = n.wrap("acquire", want.Key, fmt.Errorf("it does not keep tokens: %d for at least %d", got.Token, want.Token))
@@ -45,38 +48,51 @@ func (n *node) verify(ctx context.Context, key string, forced bool) error {
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
-	n.identity = id
-	n.mu.Unlock()
-	if twin := n.q.twin(n, id); twin != nil {
-		return n.wrap("acquire", key, &backend.InvalidError{
-			Field: "nodes", Reason: fmt.Sprintf("has one server twice: %s and %s", twin.name, n.name),
-		})
+	if err := n.q.identify(n, id); err != nil {
+		return n.wrap("acquire", key, err)
 	}
-	n.mu.Lock()
-	n.verified = true
-	n.mu.Unlock()
 	return nil
 }
 
-// twin is an earlier node that reaches the same server. A later one is asked
-// again before it counts.
-func (q *Backend) twin(n *node, id string) *node {
-	if id == "" {
-		return nil
+// identify notes which server the node reaches. Of two that reach the same one,
+// the later does not count; if it was there first, it is asked again.
+func (q *Backend) identify(n *node, id string) error {
+	q.identities.Lock()
+	defer q.identities.Unlock()
+	n.setIdentity(id, false)
+	if err := q.twin(n); err != nil {
+		return err
 	}
-	for _, other := range q.nodes {
-		other.mu.Lock()
-		same := other != n && other.identity == id
-		if same && other.index > n.index {
-			other.verified = false
-		}
-		other.mu.Unlock()
-		if same && other.index < n.index {
-			return other
+	n.setIdentity(id, true)
+	for _, later := range q.nodes[n.index+1:] {
+		if id != "" && later.server() == id {
+			later.setIdentity(id, false)
 		}
 	}
 	return nil
+}
+
+// twin is the error of a node whose server an earlier one reaches already.
+func (q *Backend) twin(n *node) error {
+	id := n.server()
+	for _, earlier := range q.nodes[:n.index] {
+		if id != "" && earlier.server() == id {
+			return &backend.InvalidError{Field: "nodes", Reason: fmt.Sprintf("has one server twice: %s and %s", earlier.name, n.name)}
+		}
+	}
+	return nil
+}
+
+func (n *node) server() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.identity
+}
+
+func (n *node) setIdentity(id string, verified bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.identity, n.verified = id, verified
 }
 
 // differ refuses a quorum in which two nodes are one server, before anything
@@ -96,19 +112,22 @@ func (q *Backend) differ(ctx context.Context) error {
 }
 
 func (q *Backend) verifyAll(ctx context.Context) error {
-	errs := make(chan error, len(q.nodes))
+	var all sync.WaitGroup
 	for _, n := range q.nodes {
-		q.calls.Go(func() { errs <- n.verify(ctx, "", true) })
+		q.calls.Add(1)
+		all.Go(func() {
+			defer q.calls.Done()
+			_ = n.verify(ctx, "", true) // one that does not answer is verified when it does
+		})
 	}
-	var twice error
-	for range q.nodes {
-		var invalid *backend.InvalidError
-		if err := <-errs; errors.As(err, &invalid) {
-			twice = invalid
+	all.Wait()
+	for _, n := range q.nodes {
+		if err := q.twin(n); err != nil {
+			return err
 		}
 	}
-	q.open.Store(twice == nil)
-	return twice
+	q.open.Store(true)
+	return nil
 }
 
 // fewAnswer says that fewer than a majority of the nodes are in use, so that

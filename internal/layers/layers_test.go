@@ -31,7 +31,7 @@ var layers = map[string]layer{
 	"fencing":           {ours: []string{"backend"}},
 	"fencing/fencehttp": {ours: []string{"backend", "fencing"}},
 	"mutex":             {ours: []string{"backend", "fencing", "retry"}, libs: []string{"github.com/cenkalti/backoff/v4", "golang.org/x/sync"}},
-	"telemetry":         {ours: []string{"backend", "backend/quorum", "mutex"}, libs: []string{"go.opentelemetry.io/otel"}},
+	"telemetry":         {ours: []string{"backend", "mutex"}, libs: []string{"go.opentelemetry.io/otel"}},
 	"conformance":       {ours: []string{"backend"}, libs: []string{"go.uber.org/goleak", "github.com/anishathalye/porcupine"}},
 }
 
