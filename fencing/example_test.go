@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/fencing"
 )
 
@@ -61,4 +63,35 @@ func ExampleFromContext() {
 	// write outside of a lock
 	// write with token 34
 	// <nil>
+}
+
+// unfenced is a backend that has no tokens of its own.
+func unfenced() backend.Backend { return bareMemory() }
+
+func ExampleMiddleware() {
+	ctx := context.Background()
+	b := backend.Wrap(unfenced(), fencing.Middleware(fencing.NewCounter(0)))
+	for _, owner := range []string{"anna", "bert"} {
+		held, err := b.Acquire(ctx, backend.Lease{Key: "report", Owner: owner, TTL: time.Minute})
+		fmt.Println(owner, held.Token, err)
+		again, err := b.Acquire(ctx, backend.Lease{Key: "report", Owner: owner, TTL: time.Minute}) // the reply was lost, say
+		fmt.Println(owner, again.Token, err)
+		b.Release(ctx, held)
+	}
+	// Output:
+	// anna 1 <nil>
+	// anna 1 <nil>
+	// bert 2 <nil>
+	// bert 2 <nil>
+}
+
+func ExampleCounter_Next() {
+	ctx, c := context.Background(), fencing.NewCounter(1000)
+	fmt.Println(c.Next(ctx, "report", 0))
+	fmt.Println(c.Next(ctx, "report", 2000))
+	fmt.Println(c.Next(ctx, "invoice", 0))
+	// Output:
+	// 1001 <nil>
+	// 2000 <nil>
+	// 2001 <nil>
 }
