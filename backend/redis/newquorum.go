@@ -87,8 +87,8 @@ func (b *Backend) logNode(s quorum.NodeState) {
 
 // single says that the client reaches one server, whose address is its name.
 func (b *Backend) single() bool {
-	_, ok := b.client.(*goredis.Client)
-	return ok
+	c, ok := b.client.(*goredis.Client)
+	return ok && c.Options().Addr != failoverAddr
 }
 
 // Close waits until ctx ends for what is under way, then closes every node as

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -18,17 +16,23 @@ type Closer interface {
 	Close(ctx context.Context) error
 }
 
-// Time-outs of the clients that Open makes. A script takes far less than a
-// millisecond; what takes this long has gone wrong.
-const (
-	dialTimeout = time.Second
-	readTimeout = time.Second
-)
-
 // Open makes a client for each URL and a backend of them: a *Backend of one
-// URL, a quorum of several. A URL is redis://[user:password@]host[:port][/db],
-// rediss:// for TLS, or unix://[user:password@]/path[?db=n], with the options
-// of goredis.ParseURL.
+// URL, a quorum of several. A URL is one of
+//
+//	redis://[user:password@]host[:port][/db]
+//	unix://[user:password@]/path[?db=n]
+//	redis+cluster://[user:password@]host[:port][,host[:port]…]
+//	redis+sentinel://[user:password@]sentinel[:port][,sentinel[:port]…]/name[/db]
+//
+// with rediss in place of redis for TLS, and the options of goredis.ParseURL,
+// ParseClusterURL or ParseFailoverURL. TLS verifies each server by the name it
+// is dialed by, against the system's authorities; for others, or a certificate
+// of the client's own, make the client yourself. User and password are those of
+// the servers that keep the locks; sentinels that want some get
+// ?sentinel_username=… and &sentinel_password=….
+//
+// A cluster, or a primary behind sentinels, is one node, and a weaker one than
+// it may seem: a failover can forget locks that were granted.
 //
 // Each server is asked, until ctx ends, who it is. One that refuses us or is a
 // replica is an error, and in a quorum one that evicts keys. One that can't be
@@ -69,7 +73,8 @@ func openOne(ctx context.Context, client goredis.UniversalClient, o *Options) (*
 
 // greet reports what the server itself says against being used.
 func (b *Backend) greet(ctx context.Context) error {
-	_, err := b.Identity(ctx)
+	b.advised.Store(true)
+	err := b.fit(ctx) // not the guard's: it leaves a marker, and DeclareNew is to come before
 	var answer goredis.Error
 	switch {
 	case err == nil:
@@ -94,35 +99,6 @@ func clientsFor(urls []string) ([]goredis.UniversalClient, error) {
 		clients = append(clients, c)
 	}
 	return clients, nil
-}
-
-// clientFor makes a client with settings that suit locks, where the URL has
-// none of its own. Its errors are sentences without any part of the URL, since
-// a password may stand, or seem to stand, anywhere in it.
-func clientFor(rawURL string) (*goredis.Client, error) {
-	u, err := url.Parse(rawURL)
-	switch {
-	case err != nil, u.Opaque != "", u.Fragment != "":
-		return nil, errors.New("is not a URL of a server (special characters of a password are written %XX)")
-	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix":
-		return nil, errors.New("does not begin with redis://, rediss:// or unix://")
-	}
-	o, err := goredis.ParseURL(rawURL)
-	if err != nil {
-		return nil, errors.New("has a path, a database or an option that goredis.ParseURL does not take")
-	}
-	if !u.Query().Has("max_retries") {
-		o.MaxRetries = -1 // who asked decides whether to ask again
-	}
-	o.DialerRetries = 1
-	o.ContextTimeoutEnabled = true
-	if o.DialTimeout == 0 {
-		o.DialTimeout = dialTimeout
-	}
-	if o.ReadTimeout == 0 {
-		o.ReadTimeout = readTimeout
-	}
-	return goredis.NewClient(o), nil
 }
 
 func closeAll(clients []goredis.UniversalClient) error {

@@ -16,7 +16,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,6 +70,7 @@ type Backend struct {
 	calls   calls
 	lanes   lanes
 	hub     *hub
+	shards  shardHubs
 	advised atomic.Bool
 	closing sync.Once
 }
@@ -112,7 +115,7 @@ func (b *Backend) Name() string { return b.name }
 func (b *Backend) Close(ctx context.Context) (err error) {
 	b.closing.Do(func() {
 		ended := b.calls.close()
-		b.hub.close()
+		b.closeHubs()
 		b.lanes.clear()
 		select {
 		case <-ended:
@@ -138,6 +141,10 @@ func nameOf(client goredis.UniversalClient) string {
 		return c.Options().Addr
 	case *goredis.ClusterClient:
 		return strings.Join(c.Options().Addrs, ",")
+	case *goredis.Ring:
+		return strings.Join(slices.Sorted(maps.Values(c.Options().Addrs)), ",")
+	case failover:
+		return c.name
 	}
 	return "redis"
 }

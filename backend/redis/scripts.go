@@ -46,14 +46,14 @@ const counterLife = 24 * time.Hour
 // side names what is kept beside a lock. It has a version, so that releases of
 // this package can run side by side. It holds NUL, as no key of a lock does, so
 // it is never one. It has the hash tag of the key, or the key as its tag, so
-// that a cluster keeps both in one slot; only a key with '}' and without a tag
-// can't be one, and a cluster refuses it (CROSSSLOT).
+// that a cluster keeps both in one slot. A key that has '}' but no tag can't be
+// one; a number with the same slot stands for it.
 func side(kind, key string) string {
 	tag, rest := key, ""
-	if i := strings.IndexByte(key, '{'); i >= 0 {
-		if n := strings.IndexByte(key[i+1:], '}'); n > 0 {
-			tag, rest = key[i+1:i+1+n], key
-		}
+	if t, ok := hashTag(key); ok {
+		tag, rest = t, key
+	} else if strings.Contains(key, "}") {
+		tag, rest = slotTag(key), key
 	}
 	return "distmutex:1:" + kind + "\x00{" + tag + "}\x00" + rest
 }

@@ -37,7 +37,11 @@ func (b *Backend) wait(ctx context.Context, want backend.Lease) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	w, err := b.hub.join(wakeChannel(want.Key))
+	h, err := b.hubFor(want.Key)
+	if err != nil {
+		return err
+	}
+	w, err := h.join(wakeChannel(want.Key))
 	if err != nil {
 		return err
 	}
