@@ -3,8 +3,11 @@ package redis
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -26,9 +29,12 @@ var (
 // or be lost with the server's data: tokens go on rising unless the clock is set
 // back, or a floor was ahead of it and the data is lost. They are exact to 2^53,
 // which the clock reaches in the year 2255.
+//
+// On a server where scripts are forbidden, a draw is a transaction (WATCH).
 type Tokens struct {
 	client goredis.UniversalClient
 	name   string
+	plain  atomic.Bool // scripts are forbidden
 }
 
 // NewTokens returns Tokens that sends through client, and sends nothing itself.
@@ -38,12 +44,13 @@ func NewTokens(client goredis.UniversalClient) (*Tokens, error) {
 	if isNil(client) {
 		return nil, &backend.InvalidError{Field: "client", Reason: "is nil"}
 	}
-	return &Tokens{client, nameOf(client)}, nil
+	return &Tokens{client: client, name: nameOf(client)}, nil
 }
 
 // Next returns a token for key, at least floor and larger than every token drawn
-// for key before. It takes one round trip, and may outlast ctx by the client's
-// own time-outs. A key or floor that is none is a *backend.InvalidError; nothing
+// for key before. It takes one round trip, without scripts three and more if
+// others draw for key at the same time, and may outlast ctx by the client's own
+// time-outs. A key or floor that is none is a *backend.InvalidError; nothing
 // is sent then.
 func (t *Tokens) Next(ctx context.Context, key string, floor backend.Token) (backend.Token, error) {
 	if err := backend.ValidateKey(key); err != nil {
@@ -63,9 +70,19 @@ func (t *Tokens) Next(ctx context.Context, key string, floor backend.Token) (bac
 }
 
 func (t *Tokens) draw(ctx context.Context, key string, floor backend.Token) (backend.Token, error) {
+	if t.plain.Load() {
+		return t.drawPlainly(ctx, key, floor)
+	}
 	keys := []string{sourceKey(key)}
 	text, err := tokensScript.Run(ctx, t.client, keys, int64(floor), counterLife.Milliseconds()).Text()
-	if err != nil {
+	switch {
+	case goredis.HasErrorPrefix(err, "NOPERM"), goredis.HasErrorPrefix(err, "unknown command"):
+		token, err := t.drawPlainly(ctx, key, floor)
+		if err == nil {
+			t.plain.Store(true)
+		}
+		return token, err
+	case err != nil:
 		return 0, err
 	}
 	token, err := strconv.ParseInt(text, 10, 64)
@@ -73,6 +90,45 @@ func (t *Tokens) draw(ctx context.Context, key string, floor backend.Token) (bac
 		return 0, fmt.Errorf("the script answered a token that is none: %w", err)
 	}
 	return backend.Token(token), nil
+}
+
+// drawPlainly does what the script does, until nobody else has drawn between the
+// look at the counter and the transaction that moves it.
+func (t *Tokens) drawPlainly(ctx context.Context, key string, floor backend.Token) (token backend.Token, err error) {
+	counter := sourceKey(key)
+	for {
+		err = t.client.Watch(ctx, func(tx *goredis.Tx) error {
+			last, err := tx.Get(ctx, counter).Int64()
+			switch {
+			case errors.Is(err, goredis.Nil):
+				last = 0
+			case err != nil:
+				return fmt.Errorf("the token counter: %w", err)
+			case last < 0 || last >= int64(backend.MaxToken):
+				return fmt.Errorf("the token counter is %d, not in 0 to 2^53 - 1", last)
+			}
+			clock, err := tx.Time(ctx).Result()
+			if err != nil {
+				return err
+			}
+			now := clock.UnixMicro()
+			next := max(last+1, now, int64(floor))
+			_, err = tx.TxPipelined(ctx, func(p goredis.Pipeliner) error {
+				p.Set(ctx, counter, next, time.Duration(next-now)*time.Microsecond+counterLife)
+				return nil
+			})
+			token = backend.Token(next)
+			return err
+		}, counter)
+		switch {
+		case err == nil:
+			return token, nil
+		case !errors.Is(err, goredis.TxFailedErr):
+			return 0, err
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		}
+	}
 }
 
 func sourceKey(key string) string { return side("source", key) }

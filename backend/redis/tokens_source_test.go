@@ -119,25 +119,93 @@ func TestTokensBeyondTheClockAreExactAndKept(t *testing.T) {
 
 func TestTokensOfManyProcessesAreUnique(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *redistest.Server) {
-		var mu sync.Mutex
-		seen := make(map[backend.Token]bool)
-		var wg sync.WaitGroup
-		for range 4 {
-			tokens := newTokens(t, worst(t, s.Addr))
-			wg.Go(func() {
-				var last backend.Token
-				for range 50 {
-					got, err := tokens.Next(t.Context(), "k", 0)
-					mu.Lock()
-					if err != nil || got <= last || seen[got] {
-						t.Errorf("token %d, %v after %d; drawn before: %v", got, err, last, seen[got])
-					}
-					last, seen[got] = got, true
-					mu.Unlock()
+		unique(t, func() goredis.UniversalClient { return worst(t, s.Addr) })
+	})
+}
+
+// unique has four processes draw for one key.
+func unique(t *testing.T, client func() goredis.UniversalClient) {
+	var mu sync.Mutex
+	seen := make(map[backend.Token]bool)
+	var wg sync.WaitGroup
+	for range 4 {
+		tokens := newTokens(t, client())
+		wg.Go(func() {
+			var last backend.Token
+			for range 50 {
+				got, err := tokens.Next(t.Context(), "k", 0)
+				mu.Lock()
+				if err != nil || got <= last || seen[got] {
+					t.Errorf("token %d, %v after %d; drawn before: %v", got, err, last, seen[got])
 				}
-			})
+				last, seen[got] = got, true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// scriptless is a client that may not send scripts.
+func scriptless(t *testing.T, s *redistest.Server, edits ...func(*goredis.Options)) *goredis.Client {
+	t.Helper()
+	rights := []any{"ACL", "SETUSER", "plain", "on", ">secret", "~*", "+@all", "-@scripting"}
+	if err := s.Client().Do(t.Context(), rights...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return worst(t, s.Addr, append(edits, func(o *goredis.Options) { o.Username, o.Password = "plain", "secret" })...)
+}
+
+func TestTokensWithoutScripts(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		redistest.NeedsReal(t, f)
+		s := redistest.Start(t, f, 1)[0]
+		with, without := newTokens(t, s.Client()), newTokens(t, scriptless(t, s))
+		var last backend.Token
+		for range 5 {
+			for _, tokens := range []*redis.Tokens{with, without} {
+				got := draw(t, tokens, "k", 0)
+				if got <= last {
+					t.Errorf("token %d after %d", got, last)
+				}
+				last = got
+			}
 		}
-		wg.Wait()
+		if now := backend.Token(time.Now().UnixMicro()); last < now-1e7 {
+			t.Errorf("token %d is far from the clock, %d", last, now)
+		}
+		year := 365 * 24 * time.Hour
+		ahead := backend.Token(time.Now().Add(year).UnixMicro())
+		for _, want := range []backend.Token{ahead, ahead + 1, ahead + 2} {
+			if got := draw(t, without, "k", ahead); got != want {
+				t.Errorf("token %d, want %d", got, want)
+			}
+		}
+		c := s.Client()
+		counter := counterOf(t, c)
+		if life, err := c.PTTL(t.Context(), counter).Result(); err != nil || life < year || life > year+25*time.Hour {
+			t.Errorf("the counter lives for %v, %v; want a year and a day", life, err)
+		}
+		draw(t, without, "k", backend.MaxToken)
+		if got, err := without.Next(t.Context(), "k", 0); err == nil {
+			t.Errorf("after the last token: %d, want an error", got)
+		}
+		if err := c.Set(t.Context(), counter, "x", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := without.Next(t.Context(), "k", 0); err == nil {
+			t.Errorf("with a counter that is none: %d, want an error", got)
+		}
+	})
+}
+
+func TestTokensWithoutScriptsAreUnique(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		redistest.NeedsReal(t, f)
+		s := redistest.Start(t, f, 1)[0]
+		unique(t, func() goredis.UniversalClient { return scriptless(t, s) })
 	})
 }
 
