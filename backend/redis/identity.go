@@ -31,9 +31,9 @@ func (b *Backend) identity(ctx context.Context) (string, error) {
 	case *goredis.ClusterClient, *goredis.Ring:
 		return "", nil
 	}
-	info, err := await(ctx, &b.calls, func() (string, error) {
+	info, err := await(ctx, &b.calls, nil, func() (string, error) {
 		return b.client.Info(quiet{ctx}).Result()
-	}, nil)
+	})
 	if err == nil {
 		err = unfit(info)
 	}

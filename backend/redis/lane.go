@@ -44,26 +44,27 @@ type quiet struct{ context.Context }
 
 func (quiet) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// await runs f and returns with it, or when ctx ends: f then goes on, and leave,
-// if any, gets the channel that is closed when f has returned.
-func await[T any](ctx context.Context, c *calls, f func() (T, error), leave func(<-chan struct{})) (v T, err error) {
+// await runs f and returns with it, or when ctx ends: f then goes on, and t, which
+// may be nil, keeps its place.
+func await[T any](ctx context.Context, c *calls, t *turn, f func() (T, error)) (v T, err error) {
 	if err := c.begin(); err != nil {
 		return v, err
-	}
-	if ctx.Done() == nil {
-		defer c.wg.Done()
-		return f()
 	}
 	var got struct {
 		v   T
 		err error
 	}
 	done := make(chan struct{})
-	go func() {
+	run := func() {
 		defer c.wg.Done()
-		defer close(done)
 		got.v, got.err = f()
-	}()
+		t.end(done, got.err)
+	}
+	if ctx.Done() == nil {
+		run()
+		return got.v, got.err
+	}
+	go run()
 	if ctx.Err() == nil {
 		select {
 		case <-done:
@@ -71,9 +72,7 @@ func await[T any](ctx context.Context, c *calls, f func() (T, error), leave func
 		case <-ctx.Done():
 		}
 	}
-	if leave != nil {
-		leave(done)
-	}
+	t.leave(done)
 	return v, ctx.Err()
 }
 
@@ -92,24 +91,68 @@ type lane struct {
 	forget *time.Timer
 }
 
-// edit changes an owner's lane, which lasts until Release or until whatever is
-// on its way can't be any more.
-func (ls *lanes) edit(l backend.Lease, life time.Duration, change func(*lane)) {
-	id := laneID{l.Key, l.Owner}
+// turn is a call's place in its owner's lane.
+type turn struct {
+	lanes *lanes
+	lease backend.Lease
+	life  time.Duration // of the lane, if the call is left behind
+	final bool          // success ends the lane
+}
+
+// leave notes that the call was left behind, unless it has ended.
+func (t *turn) leave(done <-chan struct{}) {
+	if t == nil {
+		return
+	}
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	select {
+	case <-done:
+	default:
+		t.lanes.enter(t.lease, t.life).last = done
+	}
+}
+
+// end closes done, and the lane in the same moment: who leaves the call behind
+// notes it before, or not at all.
+func (t *turn) end(done chan<- struct{}, err error) {
+	if t != nil && t.final && err == nil {
+		t.lanes.mu.Lock()
+		defer t.lanes.mu.Unlock()
+		t.lanes.remove(t.lease)
+	}
+	close(done)
+}
+
+// suspect notes that an acquire of this owner may still reach the server.
+func (ls *lanes) suspect(l backend.Lease, life time.Duration) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	ls.enter(l, life).doubt = true
+}
+
+// enter is the owner's lane, which lasts until Release or until whatever is on
+// its way can't be any more. ls.mu is held.
+func (ls *lanes) enter(l backend.Lease, life time.Duration) *lane {
+	id := laneID{l.Key, l.Owner}
 	ln := ls.m[id]
-	if ln == nil {
-		ln = new(lane)
-		ln.forget = time.AfterFunc(life, func() { ls.remove(id, ln) })
-		if ls.m == nil {
-			ls.m = make(map[laneID]*lane)
-		}
-		ls.m[id] = ln
-	} else {
+	if ln != nil {
 		ln.forget.Reset(life)
+		return ln
 	}
-	change(ln)
+	ln = new(lane)
+	ln.forget = time.AfterFunc(life, func() {
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		if ls.m[id] == ln {
+			delete(ls.m, id)
+		}
+	})
+	if ls.m == nil {
+		ls.m = make(map[laneID]*lane)
+	}
+	ls.m[id] = ln
+	return ln
 }
 
 // get is the state of an owner's lane; zero if it has none.
@@ -123,12 +166,16 @@ func (ls *lanes) get(l backend.Lease) (last <-chan struct{}, doubt bool) {
 }
 
 // drop ends an owner's lane.
-func (ls *lanes) drop(l backend.Lease) { ls.remove(laneID{l.Key, l.Owner}, nil) }
-
-func (ls *lanes) remove(id laneID, only *lane) {
+func (ls *lanes) drop(l backend.Lease) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if ln := ls.m[id]; ln != nil && (only == nil || ln == only) {
+	ls.remove(l)
+}
+
+// remove is called with ls.mu held.
+func (ls *lanes) remove(l backend.Lease) {
+	id := laneID{l.Key, l.Owner}
+	if ln := ls.m[id]; ln != nil {
 		ln.forget.Stop()
 		delete(ls.m, id)
 	}

@@ -22,7 +22,7 @@ func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
 		r, err := b.eval(ctx, acquireScript, keys, owner, args...)
 		if owner.doubtful(err) {
-			b.lanes.edit(want, b.life(want), func(ln *lane) { ln.doubt = true })
+			b.lanes.suspect(want, b.life(want))
 		}
 		return r, err
 	})
@@ -80,7 +80,7 @@ func (b *Backend) release(ctx context.Context, held backend.Lease) (reply, error
 	owner := &secret{owner: held.Owner}
 	keys := []string{held.Key, tombsKey(held.Key)}
 	last, _ := b.lanes.get(held)
-	return await(ctx, &b.calls, func() (reply, error) {
+	return await(ctx, &b.calls, b.turn(held, true), func() (reply, error) {
 		if last != nil {
 			<-last
 		}
@@ -88,12 +88,8 @@ func (b *Backend) release(ctx context.Context, held backend.Lease) (reply, error
 		if _, doubt := b.lanes.get(held); doubt || held.Token == 0 {
 			keep = b.life(held)
 		}
-		r, err := b.eval(context.WithoutCancel(ctx), releaseScript, keys, owner, keep.Milliseconds(), wakeChannel(held.Key))
-		if err == nil {
-			b.lanes.drop(held)
-		}
-		return r, err
-	}, b.leave(held))
+		return b.eval(context.WithoutCancel(ctx), releaseScript, keys, owner, keep.Milliseconds(), wakeChannel(held.Key))
+	})
 }
 
 // sweep undoes what may still come of an attempt that was refused for good, so
@@ -116,7 +112,7 @@ func (b *Backend) send(ctx context.Context, l backend.Lease, f func(context.Cont
 		return reply{}, ctx.Err()
 	}
 	last, _ := b.lanes.get(l)
-	return await(ctx, &b.calls, func() (reply, error) {
+	return await(ctx, &b.calls, b.turn(l, false), func() (reply, error) {
 		if last != nil {
 			select {
 			case <-last:
@@ -125,14 +121,11 @@ func (b *Backend) send(ctx context.Context, l backend.Lease, f func(context.Cont
 			}
 		}
 		return f(quiet{ctx})
-	}, b.leave(l))
+	})
 }
 
-// leave keeps the place of a call that is left behind.
-func (b *Backend) leave(l backend.Lease) func(<-chan struct{}) {
-	return func(done <-chan struct{}) {
-		b.lanes.edit(l, b.life(l), func(ln *lane) { ln.last = done })
-	}
+func (b *Backend) turn(l backend.Lease, final bool) *turn {
+	return &turn{&b.lanes, l, b.life(l), final}
 }
 
 // life is how long something of a lease may still turn up: a request that was
