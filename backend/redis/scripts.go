@@ -104,6 +104,7 @@ func (b *Backend) eval(ctx context.Context, s *goredis.Script, keys []string, ow
 	}
 	vs, err := cmd.Slice()
 	if err != nil {
+		b.reroute(err)
 		return reply{}, err
 	}
 	return decode(vs)

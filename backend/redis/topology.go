@@ -67,6 +67,15 @@ func (b *Backend) closeHubs() {
 	}
 }
 
+// reroute has the map of a cluster read anew after an error that was no server's
+// answer: a primary may have died, and go-redis looks by itself once a minute.
+func (b *Backend) reroute(err error) {
+	var answer goredis.Error
+	if c, ok := b.client.(*goredis.ClusterClient); ok && err != nil && !errors.As(err, &answer) {
+		c.ReloadState(context.Background())
+	}
+}
+
 // fit asks a server of ours, or each primary of a cluster, whether it may be
 // used.
 func (b *Backend) fit(ctx context.Context) error {

@@ -86,8 +86,14 @@ func (c *Cluster) patience(milliseconds int) {
 // Owner is the master that has a key's slot, as the first running server sees it.
 func (c *Cluster) Owner(key string) *Server {
 	c.tb.Helper()
+	return c.OwnerBy(c.running()[0], key)
+}
+
+// OwnerBy is the same as one server sees it.
+func (c *Cluster) OwnerBy(by *Server, key string) *Server {
+	c.tb.Helper()
 	slot := c.slot(key)
-	for line := range strings.Lines(admin(c.tb, c.running()[0], "cluster", "nodes")) {
+	for line := range strings.Lines(admin(c.tb, by, "cluster", "nodes")) {
 		fields := strings.Fields(line)
 		if len(fields) < 9 || !slices.ContainsFunc(fields[8:], func(r string) bool { return within(slot, r) }) {
 			continue
