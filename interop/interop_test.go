@@ -43,6 +43,20 @@ func clients(t testing.TB, servers []*redistest.Server) []redisv9.UniversalClien
 	return all
 }
 
+// start starts servers, which count for ours at once.
+func start(t testing.TB, f redistest.Flavour, n int) []*redistest.Server {
+	t.Helper()
+	servers := redistest.Start(t, f, n)
+	b, err := driver.NewQuorum(clients(t, servers), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.DeclareNew(t.Context()), b.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return servers
+}
+
 // ours is distmutex.
 type ours struct{ *mutex.Leased }
 
@@ -129,7 +143,7 @@ func (p *plain) unlock(ctx context.Context) error {
 // two hold it at once.
 func TestMakesExcludeEachOther(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
-		servers := redistest.Start(t, f, 5)
+		servers := start(t, f, 5)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		const each = 30
@@ -173,7 +187,7 @@ func TestWaiterDoesNotStallOnABareRelease(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		for _, nodes := range []int{1, 5} {
 			t.Run(fmt.Sprint(nodes), func(t *testing.T) {
-				servers := redistest.Start(t, f, nodes)
+				servers := start(t, f, nodes)
 				other, us := newPlain(t, servers), newOurs(t, servers)
 				if err := other.lock(t.Context()); err != nil {
 					t.Fatal(err)

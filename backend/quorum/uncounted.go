@@ -46,14 +46,16 @@ func isUncounted(err error) bool {
 // is ahead of most others': it may have ended leases early then. One that is
 // behind only ends them late.
 type Clock interface {
-	// Clock says how far the server's clock is ahead of this process's
-	// monotonic one, counted from an instant that all nodes have in common, and
+	// Clock says how far the server's clock is ahead of this process's own, as
+	// it was at an instant that all nodes have in common and went on evenly, and
 	// how wrong that may be with all well.
 	Clock() (ahead, within time.Duration, ok bool)
 }
 
-// ahead is the error of a node whose clock is ahead of the (lower) median of all
-// that are known by more than both may be wrong; nil of any other.
+// ahead is the error of a node whose clock is ahead of the median of all that are
+// known by more than both may be wrong; nil of any other. Where that would be
+// between two clocks, ours makes the number odd: else one that is behind, which
+// harms nobody, would put a good one out.
 func (q *Backend) ahead(n *node) error {
 	type reading struct{ ahead, within time.Duration }
 	own, ok := reading{}, false
@@ -72,8 +74,11 @@ func (q *Backend) ahead(n *node) error {
 	if !ok {
 		return nil
 	}
+	if len(all)%2 == 0 {
+		all = append(all, reading{})
+	}
 	slices.SortFunc(all, func(x, y reading) int { return cmp.Compare(x.ahead, y.ahead) })
-	median := all[(len(all)-1)/2]
+	median := all[len(all)/2]
 	if own.ahead-median.ahead <= own.within+median.within {
 		return nil
 	}

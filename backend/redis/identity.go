@@ -23,7 +23,14 @@ var (
 // that evicts keys at a memory limit (any maxmemory-policy but noeviction).
 func (b *Backend) Identity(ctx context.Context) (string, error) {
 	b.advised.Store(true) // the caller hears of it
-	return b.identity(ctx)
+	if b.guard == nil {
+		return b.identity(ctx)
+	}
+	id, err := b.guard.identity(ctx)
+	if err != nil {
+		err = fmt.Errorf("identify %s: %w", b.name, cause(ctx, err))
+	}
+	return id, err
 }
 
 func (b *Backend) identity(ctx context.Context) (string, error) {

@@ -34,6 +34,9 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !opts.Unguarded {
+		guardAll(nodes, opts.Durable)
+	}
 	var members []backend.Backend
 	for _, b := range nodes {
 		if opts.Node != nil {
@@ -42,9 +45,7 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 			members = append(members, b)
 		}
 	}
-	if opts.Quorum.OnNode == nil {
-		opts.Quorum.OnNode = nodes[0].logNode
-	}
+	opts.Quorum.OnNode = nodes[0].logNode(opts.Quorum.OnNode)
 	q, err := quorum.New(members, &opts.Quorum)
 	if err != nil {
 		return nil, err
@@ -75,13 +76,17 @@ func nodesOf(clients []goredis.UniversalClient, o *Options) ([]*Backend, error) 
 	return nodes, nil
 }
 
-// logNode is what OnNode is where nobody else listens.
-func (b *Backend) logNode(s quorum.NodeState) {
-	switch {
-	case s.Aside:
-		b.log.Warn("distmutex: a lock server is set aside", "server", s.Name, "error", s.Err)
-	default:
-		b.log.Info("distmutex: a lock server is in use again", "server", s.Name)
+// logNode logs what OnNode is told, and tells next if there is one.
+func (b *Backend) logNode(next func(quorum.NodeState)) func(quorum.NodeState) {
+	return func(s quorum.NodeState) {
+		if s.Aside {
+			b.log.Warn("distmutex: a lock server is set aside", "server", s.Name, "error", s.Err)
+		} else {
+			b.log.Info("distmutex: a lock server is in use again", "server", s.Name)
+		}
+		if next != nil {
+			next(s)
+		}
 	}
 }
 

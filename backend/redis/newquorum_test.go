@@ -22,7 +22,16 @@ func five(t *testing.T, test func(t *testing.T, servers []*redistest.Server)) {
 	everyFlavour(t, func(t *testing.T, f redistest.Flavour) { test(t, redistest.Start(t, f, members)) })
 }
 
-func quorumOf(t testing.TB, addrs []string, edits ...func(*goredis.Options)) *redis.Quorum {
+// quorumOf is a quorum of servers that count at once.
+func quorumOf(t testing.TB, addrs []string) *redis.Quorum {
+	t.Helper()
+	q := strangers(t, addrs, &redis.Options{Logger: slog.New(slog.DiscardHandler)})
+	declare(t, q)
+	return q
+}
+
+// strangers is a quorum of servers of which nothing is known.
+func strangers(t testing.TB, addrs []string, o *redis.Options, edits ...func(*goredis.Options)) *redis.Quorum {
 	t.Helper()
 	var clients []goredis.UniversalClient
 	for _, addr := range addrs {
@@ -32,7 +41,7 @@ func quorumOf(t testing.TB, addrs []string, edits ...func(*goredis.Options)) *re
 		}
 		clients = append(clients, goredis.NewClient(o))
 	}
-	q, err := redis.NewQuorum(clients, &redis.Options{Logger: slog.New(slog.DiscardHandler)})
+	q, err := redis.NewQuorum(clients, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +52,14 @@ func quorumOf(t testing.TB, addrs []string, edits ...func(*goredis.Options)) *re
 		}
 	})
 	return q
+}
+
+// declare makes the servers count at once, unless that has been done.
+func declare(t testing.TB, q *redis.Quorum) {
+	t.Helper()
+	if err := q.DeclareNew(t.Context()); err != nil && !errors.Is(err, redis.ErrNotNew) {
+		t.Fatal(err)
+	}
 }
 
 func TestQuorumConformance(t *testing.T) {
@@ -108,6 +125,7 @@ func TestOpenOfSeveralURLsIsAQuorum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		declare(t, b.(*redis.Quorum))
 		held := mustAcquire(t, b, lease("k", 10*time.Second))
 		eventually(t, "all five have the key", func() bool {
 			n := 0
@@ -147,7 +165,7 @@ func TestOpenOfAQuorumNeedsServersThatKeepLocks(t *testing.T) {
 		if _, err := open(t, o, urls...); err == nil || !strings.Contains(err.Error(), servers[1].Addr) || !strings.Contains(err.Error(), "allkeys-lru") {
 			t.Errorf("one that evicts: got %v", err)
 		}
-		q := quorumOf(t, redistest.Addrs(servers[:3]))
+		q := strangers(t, redistest.Addrs(servers[:3]), o)
 		if _, err := q.Acquire(t.Context(), lease("k", time.Second)); err == nil || errors.Is(err, backend.ErrHeld) {
 			t.Errorf("a majority that does not count: got %v, want an unknown outcome", err)
 		}

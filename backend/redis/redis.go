@@ -47,6 +47,19 @@ type Options struct {
 	// layer around each node then, to measure it say.
 	Quorum quorum.Options
 	Node   backend.Middleware
+
+	// A server of a quorum that may have forgotten locks (it restarted, was
+	// emptied or replaced by another, or its clock ran ahead) does not count
+	// until they have ended: for MaxTTL and a little more than 2 s, see
+	// quorum.UncountedError. Unguarded counts it at once, and two may hold a
+	// lock then.
+	//
+	// Durable is the operator's word that every server has its writes on disk
+	// before it answers (appendonly yes, appendfsync always), has no replicas,
+	// and never starts from an older copy. Then a restart forgets nothing, and
+	// the server counts at once.
+	Unguarded bool
+	Durable   bool
 }
 
 const defaultMaxTTL = 30 * time.Second
@@ -65,7 +78,8 @@ type Backend struct {
 	name   string
 	maxTTL time.Duration
 	log    *slog.Logger
-	owned  bool // Open made the client
+	owned  bool   // Open made the client
+	guard  *guard // nil: not guarded
 
 	calls   calls
 	lanes   lanes

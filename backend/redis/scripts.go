@@ -36,6 +36,7 @@ const (
 	yes       = 1
 	gone      = 0 // for acquire: held by another
 	otherwise = -1
+	unknown   = -2 // for acquire: the marker is another
 )
 
 // counterLife is how long a token counter outlives the last lease of its key.
@@ -91,6 +92,9 @@ type reply struct {
 	status int64
 	token  backend.Token // acquire: the grant's, or the last one owned
 	left   time.Duration // held by another: the rest of the term; negative: it has none
+	time   time.Time     // acquire: the server's clock
+
+	uncounted error // acquire: why a guarded node's answer does not count
 }
 
 // eval runs a script, wherever its text has gone meanwhile (SCRIPT FLUSH, a
@@ -110,17 +114,21 @@ func (b *Backend) eval(ctx context.Context, s *goredis.Script, keys []string, ow
 	return decode(vs)
 }
 
-// decode reads an answer: a status, a token if there is a string, and
-// milliseconds if there is another integer.
+// decode reads an answer: a status, a token if a string is next, milliseconds if
+// there is another integer, and a time if there is another string.
 func decode(vs []any) (r reply, err error) {
 	for i, v := range vs {
 		switch v := v.(type) {
 		case string:
 			var n int64
 			if n, err = strconv.ParseInt(v, 10, 64); err != nil {
-				return reply{}, fmt.Errorf("a script answered a token that is none: %w", err)
+				return reply{}, fmt.Errorf("a script answered a number that is none: %w", err)
 			}
-			r.token = backend.Token(n)
+			if i == 1 {
+				r.token = backend.Token(n)
+			} else {
+				r.time = time.UnixMicro(n)
+			}
 		case int64:
 			if i == 0 {
 				r.status = v

@@ -17,10 +17,8 @@ func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	}
 	b.advise(ctx)
 	owner := &secret{owner: want.Owner}
-	keys := []string{want.Key, counterKey(want.Key), tombsKey(want.Key)}
-	args := acquireArgs(want, b.maxTTL)
 	r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
-		r, err := b.eval(ctx, acquireScript, keys, owner, args...)
+		r, err := b.attempt(ctx, want, owner)
 		if owner.doubtful(err) {
 			b.lanes.suspect(want, b.life(want))
 		}
@@ -29,6 +27,8 @@ func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	switch {
 	case err != nil:
 		return backend.Lease{}, b.fail(ctx, "acquire", want.Key, err)
+	case r.uncounted != nil:
+		return backend.Lease{}, b.fail(ctx, "acquire", want.Key, r.uncounted)
 	case r.status == yes:
 		want.Token = r.token
 		return want, nil

@@ -5,6 +5,9 @@
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -redis localhost:6379
 //	go run ./examples/quickstart -redis r1:6379,r2:6379,r3:6379,r4:6379,r5:6379
+//
+// Servers of a quorum that have just started count after half a minute, or at
+// once with -new, which says that they have never held a lock.
 package main
 
 import (
@@ -34,15 +37,16 @@ const (
 func main() {
 	servers := flag.String("redis", "", "addresses of Redis or Valkey `servers`, separated by commas: "+
 		"one, or several independent ones for a quorum (default: a lock in memory)")
+	isNew := flag.Bool("new", false, "the servers of the quorum have never held a lock")
 	flag.Parse()
-	if err := run(context.Background(), os.Stdout, *servers); err != nil {
+	if err := run(context.Background(), os.Stdout, *servers, *isNew); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
 }
 
 // run tells the story on the servers, or in memory if there are none.
-func run(ctx context.Context, out io.Writer, servers string) (err error) {
+func run(ctx context.Context, out io.Writer, servers string, isNew bool) (err error) {
 	if servers == "" {
 		return tell(ctx, out, memory.New(nil))
 	}
@@ -61,6 +65,11 @@ func run(ctx context.Context, out io.Writer, servers string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close(ctx)) }()
+	if q, ok := b.(*redis.Quorum); ok && isNew {
+		if err := q.DeclareNew(ctx); err != nil {
+			return err
+		}
+	}
 	return tell(ctx, out, b)
 }
 

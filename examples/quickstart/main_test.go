@@ -36,7 +36,7 @@ verdict: 6 increments, the counter says 6, late writes refused: 1
 func TestStoryInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		if err := run(t.Context(), &out, ""); err != nil {
+		if err := run(t.Context(), &out, "", false); err != nil {
 			t.Error(err)
 		}
 		if got := plain(out.String()); got != story {
@@ -52,7 +52,7 @@ func TestStoryOnServers(t *testing.T) {
 				t.Parallel()
 				addrs := redistest.Addrs(redistest.Start(t, f, n))
 				var out bytes.Buffer
-				if err := run(t.Context(), &out, strings.Join(addrs, ",")); err != nil {
+				if err := run(t.Context(), &out, strings.Join(addrs, ","), true); err != nil {
 					t.Errorf("%v, after\n%s", err, out.String())
 				}
 				checkEnd(t, out.String())
@@ -80,7 +80,7 @@ func plain(out string) string {
 
 func TestWrongAddressIsAnError(t *testing.T) {
 	for _, servers := range []string{",", "http://localhost:1", "localhost:1,"} {
-		if err := run(t.Context(), new(bytes.Buffer), servers); err == nil {
+		if err := run(t.Context(), new(bytes.Buffer), servers, false); err == nil {
 			t.Errorf("run on %q = nil; want an error", servers)
 		}
 	}

@@ -42,6 +42,9 @@ func dial(t testing.TB, servers []*redistest.Server) backend.Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := q.DeclareNew(t.Context()); err != nil && !errors.Is(err, redis.ErrNotNew) {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { closed(t, q) })
 	return q
 }

@@ -120,6 +120,14 @@ func TestFiveNodes(t *testing.T) {
 	for _, addr := range redistest.Addrs(servers) {
 		urls = append(urls, "redis://"+addr)
 	}
+	b, err := redis.Open(t.Context(), nil, urls...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close(context.Background())
+	if err := b.(*redis.Quorum).DeclareNew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if err := fiveNodes(t.Context(), urls); err != nil {
 		t.Errorf("on %s: %v", flavour, err)
 	}

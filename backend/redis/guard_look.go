@@ -1,0 +1,140 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/marker.lua
+var markerLua string
+
+var errSwitched = errors.New("it is another server than a moment ago")
+
+// look finds out what the server is now and prepares it: sees to its marker, and
+// loads the script that is bound to its process. All of it goes over one
+// connection, so to one process.
+func (g *guard) look(ctx context.Context) (*incarnation, error) {
+	client, ok := g.b.client.(*goredis.Client)
+	if !ok {
+		return g.unguarded(), nil
+	}
+	conn := client.Conn()
+	defer conn.Close()
+	for range 10 {
+		s, err := g.see(ctx, conn)
+		if err != nil {
+			return nil, err
+		}
+		if s.runID == "" {
+			return g.unguarded(), nil
+		}
+		g.mu.Lock()
+		known := g.known
+		g.mu.Unlock()
+		m, age := s.judge(known, g.b.maxTTL)
+		inc := &incarnation{runID: s.runID, birth: m.birth, marker: m.String(), script: goredis.NewScript(textFor(s.runID))}
+		settled, err := g.prepare(ctx, conn, s, inc)
+		if err != nil {
+			return nil, err
+		}
+		if settled {
+			g.adopt(s, m, age, inc)
+			return inc, nil
+		}
+	}
+	return nil, errUnsettled // others keep writing theirs
+}
+
+// textFor is the acquire script of one server process.
+func textFor(runID string) string { return "-- For the process " + runID + " only.\n" + acquireLua }
+
+// see looks at the server, or says why it is unfit for a quorum.
+func (g *guard) see(ctx context.Context, conn *goredis.Conn) (sight, error) {
+	sent := time.Now()
+	var info, mark *goredis.StringCmd
+	var clock *goredis.TimeCmd
+	_, err := conn.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		info, mark, clock = p.Info(ctx), p.Get(ctx, markerKey), p.Time(ctx)
+		return nil
+	})
+	got := time.Now()
+	if err != nil && !errors.Is(err, goredis.Nil) {
+		return sight{}, err
+	}
+	if err := errors.Join(info.Err(), clock.Err(), unfit(info.Val())); err != nil {
+		return sight{}, err
+	}
+	s := sightOf(info.Val(), g.durable)
+	s.server, s.local = clock.Val(), sent
+	s.text = mark.Val()
+	s.marker = parseMarker(s.text)
+	g.watchClock(s.server, sent, got)()
+	return s, nil
+}
+
+// prepare writes the marker, if it is to be another, and loads the script. It
+// says no if somebody else wrote a marker meanwhile.
+func (g *guard) prepare(ctx context.Context, conn *goredis.Conn, s sight, inc *incarnation) (bool, error) {
+	write := inc.marker != s.text
+	var written *goredis.Cmd
+	var again *goredis.StringCmd
+	_, err := conn.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		if write {
+			written = p.Eval(ctx, markerLua, []string{markerKey}, s.text, inc.marker, flag(false))
+		}
+		p.ScriptLoad(ctx, textFor(s.runID))
+		again = p.Info(ctx, "server")
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	if field(again.Val(), "run_id") != s.runID {
+		return false, errSwitched
+	}
+	if !write {
+		return true, nil
+	}
+	status, err := statusOf(written)
+	return status == yes, err
+}
+
+func statusOf(cmd *goredis.Cmd) (int64, error) {
+	vs, err := cmd.Slice()
+	if err != nil {
+		return 0, err
+	}
+	r, err := decode(vs)
+	return r.status, err
+}
+
+// adopt takes what was seen for what the server is. A later look only ever makes
+// a node that is recovering wait longer.
+func (g *guard) adopt(s sight, m marker, age time.Duration, inc *incarnation) {
+	g.fleet.raise(m.maxTTL)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m.birth != g.known.birth {
+		if born := time.Now().Add(-age); born.After(g.born) {
+			g.born = born
+		}
+	}
+	g.known = memory{birth: m.birth, seen: s.server}
+	g.now, g.stale = inc, false
+}
+
+// unguarded is what a server is that does not say who it is.
+func (g *guard) unguarded() *incarnation {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now, g.stale = new(incarnation), false
+	if !g.warned {
+		g.warned = true
+		g.b.log.Warn("distmutex: a lock server does not say who it is, so nothing guards against its restarts", "server", g.b.name)
+	}
+	return g.now
+}
