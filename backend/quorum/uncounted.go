@@ -75,7 +75,7 @@ func (q *Backend) ahead(n *node) error {
 		return nil
 	}
 	if len(all)%2 == 0 {
-		all = append(all, reading{})
+		all = append(all, reading{within: own.within})
 	}
 	slices.SortFunc(all, func(x, y reading) int { return cmp.Compare(x.ahead, y.ahead) })
 	median := all[len(all)/2]
