@@ -30,6 +30,7 @@ type guard struct {
 
 	mu       sync.Mutex
 	now      *incarnation // nil: to be looked at
+	looked   time.Time    // when that was found out
 	stale    bool         // a call has failed since the last look
 	reported string       // the process that Identity named last
 	known    memory
@@ -202,6 +203,11 @@ func (g *guard) incarnation(ctx context.Context) (*incarnation, error) {
 	if inc != nil {
 		return inc, nil
 	}
+	return g.lookOnce(ctx)
+}
+
+// lookOnce looks at the server, once for all who ask meanwhile.
+func (g *guard) lookOnce(ctx context.Context) (*incarnation, error) {
 	v, err, _ := g.door.Do("", func() (any, error) { return g.look(context.WithoutCancel(ctx)) })
 	if err != nil {
 		return nil, err
@@ -209,17 +215,25 @@ func (g *guard) incarnation(ctx context.Context) (*incarnation, error) {
 	return v.(*incarnation), nil
 }
 
-// identity is the server's run_id. The server is asked only if the guard does
-// not know: what counts is bound to the process that was named.
+// fresh is how long a look at a server serves those who ask who it is.
+const fresh = time.Second
+
+// identity is the server's run_id. While a node does not count that is asked for
+// with each acquire, so it may be a little old: what counts is bound to the
+// process that was named.
 func (g *guard) identity(ctx context.Context) (string, error) {
 	g.mu.Lock()
-	if g.stale {
-		g.now = nil
+	inc := g.now
+	if g.stale || time.Since(g.looked) > fresh {
+		inc = nil
 	}
 	g.mu.Unlock()
-	inc, err := await(ctx, &g.b.calls, nil, func() (*incarnation, error) { return g.incarnation(quiet{ctx}) })
-	if err != nil {
-		return "", err
+	if inc == nil {
+		var err error
+		inc, err = await(ctx, &g.b.calls, nil, func() (*incarnation, error) { return g.lookOnce(quiet{ctx}) })
+		if err != nil {
+			return "", err
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

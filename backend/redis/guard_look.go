@@ -124,14 +124,14 @@ func (g *guard) adopt(s sight, m marker, age time.Duration, inc *incarnation) {
 		}
 	}
 	g.known = memory{birth: m.birth, seen: s.server}
-	g.now, g.stale = inc, false
+	g.now, g.looked, g.stale = inc, time.Now(), false
 }
 
 // unguarded is what a server is that does not say who it is.
 func (g *guard) unguarded() *incarnation {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.now, g.stale = new(incarnation), false
+	g.now, g.looked, g.stale = new(incarnation), time.Now(), false
 	if !g.warned {
 		g.warned = true
 		g.b.log.Warn("distmutex: a lock server does not say who it is, so nothing guards against its restarts", "server", g.b.name)

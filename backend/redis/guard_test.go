@@ -1,0 +1,207 @@
+package redis_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/quorum"
+	"github.com/distmutex/distmutex/backend/redis"
+	"github.com/distmutex/distmutex/internal/redistest"
+)
+
+// trio runs a test on three servers of each flavour that it may kill.
+func trio(t *testing.T, test func(t *testing.T, s []*redistest.Server), args ...string) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		redistest.NeedsControl(t, f)
+		t.Parallel()
+		test(t, redistest.Start(t, f, 3, args...))
+	})
+}
+
+// F25. A node that restarts again while it recovers recovers from then.
+func TestRestartDuringRecoveryBeginsItAnew(t *testing.T) {
+	trio(t, func(t *testing.T, s []*redistest.Server) {
+		o := redis.Options{MaxTTL: time.Second}
+		all := join(t, o, s...)
+		declare(t, all.Quorum)
+		all.cycle(t)
+		all.lines[0].to("")
+		s[2].Restart()
+		if _, at, told := all.persist(t, "k", o.MaxTTL, redis.Delay(o.MaxTTL)/2); !at.IsZero() || told.uncounted[quorum.Recovering] == 0 {
+			t.Errorf("let in at %v, told %+v", at, told)
+		}
+		s[2].Restart()
+		again := time.Now()
+		_, at, _ := all.persist(t, "k", o.MaxTTL, 30*time.Second)
+		if at.IsZero() || at.Sub(again) < redis.Delay(o.MaxTTL) {
+			t.Errorf("let in %v after the second restart, want at least %v", at.Sub(again), redis.Delay(o.MaxTTL))
+		}
+	})
+}
+
+// F4. Two of five forget within a term: nobody notices. Three do: nobody gets in
+// for a while, and tokens go on above those that were forgotten.
+func TestMinorityAndMajorityOfFiveForget(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		redistest.NeedsControl(t, f)
+		t.Parallel()
+		s := redistest.Start(t, f, 5)
+		o := redis.Options{MaxTTL: 2 * time.Second}
+		holder, next := join(t, o, s...), join(t, o, s...)
+		declare(t, holder.Quorum)
+		next.cycle(t)
+		held := mustAcquire(t, holder, lease("k", o.MaxTTL))
+		for _, x := range s[:2] {
+			x.Restart()
+		}
+		_, err := next.Acquire(t.Context(), lease("k", o.MaxTTL))
+		if !errors.Is(err, backend.ErrHeld) && time.Now().Before(held.Until()) {
+			t.Errorf("two forgot: got %v, want that it is held", err)
+		}
+		next.cycle(t)
+		s[2].Restart()
+		got, at, told := next.persist(t, "k", o.MaxTTL, 30*time.Second)
+		if at.IsZero() || at.Before(held.Until()) || told.uncounted[quorum.Recovering] == 0 {
+			t.Errorf("three forgot: let in at %v, told %+v", at, told)
+		}
+		if got.Token <= held.Token {
+			t.Errorf("token %d after %d", got.Token, held.Token)
+		}
+	})
+}
+
+// F27. SCRIPT FLUSH is no restart: the script is loaded again within the call.
+func TestScriptFlushIsNoRestart(t *testing.T) {
+	trio(t, func(t *testing.T, s []*redistest.Server) {
+		all := join(t, redis.Options{MaxTTL: 2 * time.Second}, s...)
+		declare(t, all.Quorum)
+		for range 3 {
+			all.cycle(t)
+			for _, x := range s {
+				if err := x.Client().ScriptFlush(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// The operator's word that nothing is lost in a restart makes a node count at
+// once, with what it holds; without that word it waits.
+func TestDurableServersCountAfterARestart(t *testing.T) {
+	trio(t, func(t *testing.T, s []*redistest.Server) {
+		o := redis.Options{MaxTTL: 4 * time.Second}
+		wary := join(t, o, s...)
+		declare(t, wary.Quorum)
+		o.Durable = true
+		holder, next := join(t, o, s[0], nil, s[2]), join(t, o, s...)
+		next.cycle(t)
+		mustAcquire(t, holder, lease("k", o.MaxTTL))
+		s[2].Restart()
+		next.lines[0].to("")
+		var e *quorum.UncountedError
+		if _, err := next.Acquire(t.Context(), lease("k", o.MaxTTL)); errors.As(err, &e) && e.Left > 0 {
+			t.Errorf("got %v from a server that forgets nothing", err)
+		}
+		eventually(t, "the server counts", func() bool {
+			l := lease("other", time.Second)
+			_, err := next.Acquire(t.Context(), l)
+			next.Release(t.Context(), l)
+			return err == nil
+		})
+		s[2].Restart()
+		wary.lines[0].to("")
+		_, _, told := wary.persist(t, "third", time.Second, time.Second)
+		if told.uncounted[quorum.Recovering] == 0 {
+			t.Errorf("without the operator's word: told %+v", told)
+		}
+	}, redistest.Durable()...)
+}
+
+// The term of a lock that a node forgot may be longer than ours ever are.
+func TestLargestMaxTTLOfAllClientsCounts(t *testing.T) {
+	trio(t, func(t *testing.T, s []*redistest.Server) {
+		short := join(t, redis.Options{MaxTTL: time.Second}, s...)
+		declare(t, short.Quorum)
+		short.cycle(t)
+		long := redis.Options{MaxTTL: 20 * time.Second}
+		join(t, long, s...).cycle(t)
+		short.cycle(t) // sees it
+		short.lines[0].to("")
+		s[2].Restart()
+		_, _, told := short.persist(t, "k", time.Second, time.Second)
+		if told.left <= redis.Delay(time.Second) || told.left > redis.Delay(long.MaxTTL) {
+			t.Errorf("told %+v, want to wait for the term of 20 s", told)
+		}
+	})
+}
+
+// An address that moves to another member's server is not a second vote.
+func TestAddressThatMovesToAnotherMember(t *testing.T) {
+	trio(t, func(t *testing.T, s []*redistest.Server) {
+		all := join(t, redis.Options{MaxTTL: time.Second}, s...)
+		declare(t, all.Quorum)
+		all.cycle(t)
+		all.lines[0].to("")
+		all.lines[2].to(s[1].Addr)
+		got, at, told := all.persist(t, "k", time.Second, 2*redis.Delay(time.Second))
+		if !at.IsZero() {
+			t.Errorf("one server gave two votes of three: token %d, told %+v", got.Token, told)
+		}
+		want := lease("k", time.Second)
+		_, err := all.Acquire(t.Context(), want)
+		if err == nil || !strings.Contains(err.Error(), "one server twice") {
+			t.Errorf("got %v, want to be told of two addresses of one server", err)
+		}
+		all.Release(t.Context(), want)
+		all.lines[2].to(s[2].Addr)
+		if _, at, told := all.persist(t, "k", time.Second, 30*time.Second); at.IsZero() {
+			t.Errorf("the server does not count again: %+v", told)
+		}
+	})
+}
+
+// Servers of which nothing is known count after a while, or when they are
+// declared new: once, all of them, and empty.
+func TestNewServers(t *testing.T) {
+	trio(t, func(t *testing.T, s []*redistest.Server) {
+		o := redis.Options{MaxTTL: time.Second}
+		all := join(t, o, s...)
+		if err := s[1].Client().Set(t.Context(), "x", "1", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := all.DeclareNew(t.Context()); !errors.Is(err, redis.ErrNotNew) || !strings.Contains(err.Error(), "node2") || strings.Contains(err.Error(), "node1") {
+			t.Errorf("one has a key: got %v, want ErrNotNew of node2 alone", err)
+		}
+		for i, x := range s {
+			if n := x.Client().Exists(t.Context(), redis.MarkerKey).Val(); n != 0 {
+				t.Errorf("node %d was declared new, though not all of them are", i+1)
+			}
+		}
+		s[1].Wipe()
+		s[2].Freeze()
+		if err := join(t, o, s[0], s[1], nil).DeclareNew(t.Context()); err == nil || errors.Is(err, redis.ErrNotNew) || !strings.Contains(err.Error(), "node3") {
+			t.Errorf("one is away: got %v, want an error of node3 that is not ErrNotNew", err)
+		}
+		s[2].Thaw()
+		if err := all.DeclareNew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all.cycle(t)
+		if err := all.DeclareNew(t.Context()); !errors.Is(err, redis.ErrNotNew) {
+			t.Errorf("the second time: got %v", err)
+		}
+		for _, x := range s {
+			x.Restart()
+		}
+		_, at, told := join(t, o, s...).persist(t, "k", time.Second, 30*time.Second)
+		if at.IsZero() || told.uncounted[quorum.Recovering] == 0 {
+			t.Errorf("undeclared: let in at %v, told %+v", at, told)
+		}
+	})
+}
