@@ -31,7 +31,12 @@ func overCluster(t testing.TB, c *redistest.Cluster) *redis.Backend {
 // over is a backend that ends with the test, and its client with it.
 func over(t testing.TB, client goredis.UniversalClient) *redis.Backend {
 	t.Helper()
-	b, err := redis.New(client, &redis.Options{Logger: slog.New(slog.DiscardHandler)})
+	return overWith(t, client, &redis.Options{Logger: slog.New(slog.DiscardHandler)})
+}
+
+func overWith(t testing.TB, client goredis.UniversalClient, o *redis.Options) *redis.Backend {
+	t.Helper()
+	b, err := redis.New(client, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +49,16 @@ func over(t testing.TB, client goredis.UniversalClient) *redis.Backend {
 
 func conformOf(t *testing.T, f redistest.Flavour, client func(testing.TB) *redis.Backend) {
 	t.Run("Conformance", func(t *testing.T) {
-		conformance.Run(t, exempt(conformance.Harness{
-			New:  func(t testing.TB) backend.Backend { return client(t) },
-			Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return client(t) },
-		}, f))
+		conformAs(t, f, false, func(t testing.TB) backend.Backend { return client(t) })
 	})
+}
+
+func conformAs(t *testing.T, f redistest.Flavour, unfenced bool, client func(testing.TB) backend.Backend) {
+	conformance.Run(t, exempt(conformance.Harness{
+		New:      client,
+		Peer:     func(t testing.TB, _ backend.Backend) backend.Backend { return client(t) },
+		Unfenced: unfenced,
+	}, f))
 }
 
 func TestClusterAsOneNode(t *testing.T) {

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 
@@ -34,8 +35,8 @@ type Closer interface {
 // A cluster, or a primary behind sentinels, is one node, and a weaker one than
 // it may seem: a failover can forget locks that were granted.
 //
-// Each server is asked, until ctx ends, who it is. One that refuses us or is a
-// replica is an error, and in a quorum one that evicts keys. One that can't be
+// Each server is asked, until ctx ends, who it is. One that refuses us, can't
+// prove its name or is a replica is an error, and in a quorum one that evicts keys. One that can't be
 // reached is not: it may be back by the time that it is needed.
 //
 // No URL or a wrong one is a *backend.InvalidError. No error holds a password.
@@ -76,9 +77,12 @@ func (b *Backend) greet(ctx context.Context) error {
 	b.advised.Store(true)
 	err := b.fit(ctx) // not the guard's: it leaves a marker, and DeclareNew is to come before
 	var answer goredis.Error
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &certificate):
+		return err
 	case errors.As(err, &answer) && !goredis.HasErrorPrefix(err, "LOADING"), errors.Is(err, errReplica), errors.Is(err, errEviction):
 		return err
 	}

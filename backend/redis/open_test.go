@@ -73,6 +73,11 @@ func TestOpenRefusesWrongURLsWithoutTheirPasswords(t *testing.T) {
 		"", "localhost:6379", "http://:sesame@host", "redis://:sesame@host:port", "redis://:ses/ame@host", "redis://u:ses ame@host",
 		"redis://u:ses?ame@host", "redis://u:6ses?ame@host", "redis://u:1?sesame@host", "redis://u:1#sesame@host/x", "redis://u:ses%zzame@host", "redis://:sesame@host/db", "redis://:sesame@host/1/2",
 		"redis://:sesame@host?read_timeout=sesame", "redis://:sesame@host?sesame=1", "unix://:sesame@", "sesame://host", "redis:sesame@host/x", "\x7fsesame",
+		"redis://:sesame@host?pool_size=-99999999999", "redis+cluster://:sesame@host?pool_size=99999999999",
+		"redis+cluster://", "redis+cluster://:ses/ame@host", "redis+cluster://:sesame@host/0", "redis+cluster://:sesame@a,,b", "redis+cluster://:sesame@a:1:2,b",
+		"redis+cluster://:sesame@a?addr=sesame:1", "redis+cluster://:sesame@a?read_only=true", "redis+cluster://:sesame@a#sesame", "redis+cluster://u:ses%zzame@a", "unix+cluster://:sesame@a", "redis+sesame://a",
+		"redis+sentinel://:sesame@a", "redis+sentinel://:sesame@a/", "redis+sentinel://:sesame@a/locks/", "redis+sentinel://:sesame@a/locks/sesame", "redis+sentinel://:sesame@a/locks/1/2",
+		"redis+sentinel://u:1/sesame@a/locks", "redis+sentinel://:sesame@a/locks?route_by_latency=true", "redis+sentinel://a/locks?password=sesame", "redis+sentinel://a/locks?sesame=1", "redis+sentinel://:sesame@/locks",
 	} {
 		_, err := redis.Open(t.Context(), nil, "redis://127.0.0.1:1", u)
 		var e *backend.InvalidError
@@ -97,7 +102,8 @@ func FuzzURLErrorsHaveNoPassword(f *testing.F) {
 	f.Add("a/b?c#d@e:f", "[::1]:0")
 	f.Fuzz(func(t *testing.T, password, rest string) {
 		marked := "\u00b6" + password // what no sentence of ours has by chance
-		for _, u := range []string{"redis://u:" + marked + "@" + rest, "unix://u:" + url.QueryEscape(marked) + "@/" + rest, marked + rest} {
+		for _, u := range []string{"redis://u:" + marked + "@" + rest, "unix://u:" + url.QueryEscape(marked) + "@/" + rest, marked + rest,
+			"redis+cluster://u:" + marked + "@" + rest, "redis+sentinel://u:" + marked + "@" + rest + "/locks", "redis+sentinel://u@" + rest + "/" + marked + "/x"} {
 			c, err := redis.ClientFor(u)
 			if err == nil {
 				c.Close()

@@ -1,14 +1,17 @@
 package redis
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // Time-outs of the clients that Open makes. A script takes far less than a
@@ -32,6 +35,11 @@ var (
 	errPrimary   = errors.New("does not name a primary: it ends with /name or /name/db")
 	errMisplaced = errors.New("has an option that leads to replicas, or a second way to say what stands elsewhere in it")
 )
+
+// noNotices spares each connection a request that only a managed service answers.
+func noNotices() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}
 
 // clientFor makes a client with settings that suit locks, where the URL has
 // none of its own.
@@ -74,6 +82,7 @@ func serverFor(rawURL string) (goredis.UniversalClient, error) {
 	}
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
 	suit(&o.DialTimeout, &o.ReadTimeout)
+	o.MaintNotificationsConfig = noNotices()
 	return goredis.NewClient(o), nil
 }
 
@@ -103,8 +112,9 @@ func clusterFor(scheme, rest string) (goredis.UniversalClient, error) {
 		o.MaxRedirects = redirects
 	}
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
-	o.TLSConfig = anyHost(o.TLSConfig)
 	suit(&o.DialTimeout, &o.ReadTimeout)
+	o.TLSConfig = anyHost(o.TLSConfig)
+	o.MaintNotificationsConfig = noNotices()
 	return goredis.NewClusterClient(o), nil
 }
 
@@ -134,8 +144,8 @@ func primaryFor(scheme, rest string) (goredis.UniversalClient, error) {
 		o.MaxRetries = -1
 	}
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
-	o.TLSConfig = anyHost(o.TLSConfig)
 	suit(&o.DialTimeout, &o.ReadTimeout)
+	o.TLSConfig = anyHost(o.TLSConfig)
 	return failover{goredis.NewFailoverClient(o), name + " behind " + strings.Join(o.SentinelAddrs, ",")}, nil
 }
 
@@ -170,6 +180,11 @@ func several(scheme, rest, port string) (*url.URL, error) {
 	} {
 		if q.Has(k) {
 			return nil, errMisplaced
+		}
+	}
+	for _, k := range []string{"pool_size", "pipeline_pool_size", "min_idle_conns", "max_idle_conns", "max_active_conns"} {
+		if n, err := strconv.ParseInt(cmp.Or(q.Get(k), "0"), 10, 32); err != nil || n < -1 {
+			return nil, errOption // go-redis panics, some of it when it connects
 		}
 	}
 	q["addr"] = addrs[1:]

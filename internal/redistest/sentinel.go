@@ -47,11 +47,11 @@ func StartSentinels(tb testing.TB, f Flavour, replicas, sentinels int) *Sentinel
 	return s
 }
 
-func startSentinels(tb testing.TB, f Flavour, n int, conf string) []*Server {
+func startSentinels(tb testing.TB, f Flavour, n int, conf string, args ...string) []*Server {
 	tb.Helper()
 	var ps []*process
 	for range n {
-		p := &process{bin: found().bins[f], args: []string{"--sentinel"}, dir: tb.TempDir()}
+		p := &process{bin: found().bins[f], args: append([]string{"--sentinel"}, args...), dir: tb.TempDir()}
 		p.conf = filepath.Join(p.dir, "sentinel.conf")
 		if err := os.WriteFile(p.conf, []byte(conf), 0o600); err != nil {
 			tb.Fatal(err)

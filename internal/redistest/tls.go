@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -90,17 +91,32 @@ func StartTLS(tb testing.TB, f Flavour, ca *CA, args ...string) (s *Server, port
 	tb.Helper()
 	NeedsControl(tb, f)
 	needsTLS(tb, f)
+	tlsArgs, port := ca.args(tb)
+	return Start(tb, f, 1, append(tlsArgs, args...)...)[0], port
+}
+
+// StartTLSSentinel starts a sentinel that watches a primary at a port with TLS,
+// and answers at another.
+func StartTLSSentinel(tb testing.TB, f Flavour, ca *CA, primary string) (port string) {
+	tb.Helper()
+	NeedsControl(tb, f)
+	args, port := ca.args(tb)
+	startSentinels(tb, f, 1, fmt.Sprintf("sentinel monitor %s 127.0.0.1 %s 1\n", Watched, primary), append(args, "--tls-replication", "yes")...)
+	return port
+}
+
+func (ca *CA) args(tb testing.TB) (args []string, port string) {
+	tb.Helper()
 	number, err := reserve()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { number.Close() })
 	port = strconv.Itoa(number.LocalAddr().(*net.UDPAddr).Port)
-	args = append([]string{
+	return []string{
 		"--tls-cert-file", ca.cert, "--tls-key-file", ca.key, "--tls-ca-cert-file", ca.File,
 		"--tls-auth-clients", "no", "--tls-port", port,
-	}, args...)
-	return Start(tb, f, 1, args...)[0], port
+	}, port
 }
 
 // needsTLS skips the test where the server was built without TLS. One that is
