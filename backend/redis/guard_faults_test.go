@@ -3,48 +3,59 @@ package redis_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/backend/quorum"
 	"github.com/distmutex/distmutex/backend/redis"
 	"github.com/distmutex/distmutex/internal/redistest"
 )
 
 // amnesia is a way in which the third of three servers forgets the lock that was
-// taken after prepare. It returns the server that the address leads to from then.
+// taken after prepare.
 type amnesia struct {
-	args   []string
-	fresh  bool // the next party has never seen the servers before
-	all    bool // the holder had all three servers
-	inject func(t *testing.T, s []*redistest.Server) func() *redistest.Server
+	args []string
+	all  bool // the holder had all three servers
+	// prepare returns the fault, which returns the server that the third's
+	// address leads to from then.
+	prepare func(t *testing.T, s []*redistest.Server) (inject func() *redistest.Server)
 }
 
 func forgetful() map[string]amnesia {
-	restart := func(t *testing.T, s []*redistest.Server) func() *redistest.Server {
-		return func() *redistest.Server { s[2].Restart(); return s[2] }
-	}
 	return map[string]amnesia{
-		"F2 restart without data":               {inject: restart},
-		"F2 restart, and a process never there": {inject: restart, fresh: true},
-		"F3 restart with older data":            {inject: older, args: redistest.Durable()},
-		"F5 all restart, one by one": {all: true, inject: func(t *testing.T, s []*redistest.Server) func() *redistest.Server {
-			return func() *redistest.Server {
-				for _, x := range s {
-					x.Restart()
-				}
-				return s[2]
-			}
-		}},
-		"F6 FLUSHALL": {inject: func(t *testing.T, s []*redistest.Server) func() *redistest.Server {
-			return func() *redistest.Server { s[2].Wipe(); return s[2] }
-		}},
-		"F7 promotion of a replica that lagged":      {inject: promotion},
-		"F7 promotion, and a process never there":    {inject: promotion, fresh: true},
-		"F8 resync from another server":              {inject: resync},
-		"F8 resync, and a process never there":       {inject: resync, fresh: true},
-		"F4 a majority, one wiped and one restarted": {inject: mixed},
+		"F2 restart without data":                 {prepare: restart},
+		"F3 restart with older data":              {prepare: older, args: redistest.Durable()},
+		"F4 a majority, one wiped, one restarted": {prepare: mixed},
+		"F5 all restart, one by one":              {prepare: rolling, all: true},
+		"F6 FLUSHALL":                             {prepare: wipe},
+		"F7 promotion of a replica that lagged":   {prepare: promotion},
+		"F8 resync from another server":           {prepare: resync},
+	}
+}
+
+func restart(_ *testing.T, s []*redistest.Server) func() *redistest.Server {
+	return func() *redistest.Server { s[2].Restart(); return s[2] }
+}
+
+func wipe(_ *testing.T, s []*redistest.Server) func() *redistest.Server {
+	return func() *redistest.Server { s[2].Wipe(); return s[2] }
+}
+
+// mixed befalls both servers that the next party reaches.
+func mixed(_ *testing.T, s []*redistest.Server) func() *redistest.Server {
+	return func() *redistest.Server { s[1].Wipe(); s[2].Restart(); return s[2] }
+}
+
+func rolling(_ *testing.T, s []*redistest.Server) func() *redistest.Server {
+	return func() *redistest.Server {
+		for _, x := range s {
+			x.Restart()
+		}
+		return s[2]
 	}
 }
 
@@ -91,16 +102,6 @@ func resync(t *testing.T, s []*redistest.Server) func() *redistest.Server {
 	}
 }
 
-// mixed is for a holder of one and three: it is a fault of both, one after the
-// other, so that no majority remembers anything.
-func mixed(t *testing.T, s []*redistest.Server) func() *redistest.Server {
-	return func() *redistest.Server {
-		s[1].Wipe()
-		s[2].Restart()
-		return s[2]
-	}
-}
-
 // follow makes one server a replica of another and waits until it is in sync.
 func follow(t *testing.T, s *redistest.Server, addr string) {
 	t.Helper()
@@ -114,9 +115,9 @@ func follow(t *testing.T, s *redistest.Server, addr string) {
 	})
 }
 
-// A node of three forgets a lock, and a process that can't reach one of the two
-// that remember comes for it: in vain, until the lock has ended anyway. Without
-// the guard it is let in.
+// A node of three forgets a lock, and processes that can't reach one of the two
+// that remember come for it, one that has seen the servers before and one that
+// has not: in vain, until the lock has ended anyway. Without the guard they get it.
 func TestForgetfulNodeDoesNotCount(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
@@ -131,61 +132,75 @@ func TestForgetfulNodeDoesNotCount(t *testing.T) {
 	})
 }
 
-// strike sets the stage: a holder, the fault, and who comes next.
-func (a amnesia) strike(t *testing.T, f redistest.Flavour, o redis.Options) (until time.Time, token int64, next *party) {
-	t.Helper()
-	s := redistest.Start(t, f, 3, append(a.args, syncAtOnce...)...)
-	everywhere := join(t, o, s...)
-	declare(t, everywhere.Quorum)
-	second := s[1]
-	if !a.all {
-		second = nil
-	}
-	holder := join(t, o, s[0], second, s[2])
-	next = join(t, o, s...)
-	if !a.fresh {
-		next.cycle(t)
-	}
-	strike := a.inject(t, s)
-	held := mustAcquire(t, holder, lease("k", o.MaxTTL))
-	if a.all {
-		eventually(t, "all have the key", func() bool {
-			return len(locks(t, s[0].Client()))+len(locks(t, s[1].Client()))+len(locks(t, s[2].Client())) == 3
-		})
-	}
-	third := strike()
-	next.lines[2].to(third.Addr)
-	if !a.all {
-		next.lines[0].to("")
-	}
-	return held.Until(), int64(held.Token), next
+// scene is what is there after the fault.
+type scene struct {
+	held        backend.Lease
+	next, fresh *party // who come for the key
 }
 
-// longest is the longest term tried, for machines that are slow.
-const longest = 32 * time.Second
+// Terms that are tried, for machines that are slow.
+const (
+	shortest = 1500 * time.Millisecond
+	longest  = 32 * time.Second
+)
+
+// play sets the stage and strikes.
+func (a amnesia) play(t *testing.T, f redistest.Flavour, o redis.Options) (s scene) {
+	t.Helper()
+	servers := redistest.Start(t, f, 3, append(a.args, syncAtOnce...)...)
+	all := join(t, o, servers...)
+	declare(t, all.Quorum)
+	holder := all
+	if !a.all {
+		holder = join(t, o, servers[0], nil, servers[2])
+	}
+	s.next, s.fresh = join(t, o, servers...), join(t, o, servers...)
+	s.next.cycle(t)
+	inject := a.prepare(t, servers)
+	s.held = mustAcquire(t, holder, lease("k", o.MaxTTL))
+	if a.all {
+		eventually(t, "all have the key", func() bool {
+			return !slices.ContainsFunc(servers, func(x *redistest.Server) bool { return len(locks(t, x.Client())) == 0 })
+		})
+	}
+	third := inject()
+	for _, p := range []*party{s.next, s.fresh} {
+		p.lines[2].to(third.Addr)
+		if !a.all {
+			p.lines[0].to("")
+		}
+	}
+	return s
+}
 
 func (a amnesia) guarded(t *testing.T, f redistest.Flavour) {
-	var until time.Time
-	var token int64
-	var next *party
-	o := redis.Options{MaxTTL: 2 * time.Second}
+	var s scene
+	o := redis.Options{MaxTTL: shortest}
 	for {
-		until, token, next = a.strike(t, f, o)
-		if time.Until(until) > o.MaxTTL/2 {
+		s = a.play(t, f, o)
+		if time.Until(s.held.Until()) > o.MaxTTL/2 {
 			break
 		}
 		if o.MaxTTL *= 2; o.MaxTTL > longest {
 			t.Fatal("the fault took so long that the test shows nothing")
 		}
 	}
-	got, at, told := next.persist(t, "k", o.MaxTTL, 2*redis.Delay(o.MaxTTL)+20*time.Second)
+	until := s.held.Until()
+	var others sync.WaitGroup
+	others.Go(func() {
+		if _, at, _ := s.fresh.persist(t, "k", o.MaxTTL, time.Until(until)-100*time.Millisecond); !at.IsZero() && at.Before(until) {
+			t.Error("two holders: a process that was never there was let in")
+		}
+	})
+	defer others.Wait()
+	got, at, told := s.next.persist(t, "k", o.MaxTTL, 2*redis.Delay(o.MaxTTL)+20*time.Second)
 	switch {
 	case at.IsZero():
 		t.Fatalf("it never counted again: %+v", told)
 	case at.Before(until):
 		t.Errorf("two holders: the second was let in %v before the end of the first", until.Sub(at))
-	case int64(got.Token) <= token:
-		t.Errorf("token %d after %d", got.Token, token)
+	case got.Token <= s.held.Token:
+		t.Errorf("token %d after %d", got.Token, s.held.Token)
 	}
 	if told.uncounted[quorum.Recovering] == 0 || told.left <= 0 || told.left > redis.Delay(o.MaxTTL) {
 		t.Errorf("got %+v, want to be told that the node is recovering, and for how long", told)
@@ -193,11 +208,12 @@ func (a amnesia) guarded(t *testing.T, f redistest.Flavour) {
 	t.Logf("let in %v after the end of the first hold; %+v", at.Sub(until), told)
 }
 
-// control shows that the fault is one: a slow machine gets longer terms.
+// control shows that the fault is one.
 func (a amnesia) control(t *testing.T, f redistest.Flavour) {
-	for term := 2 * time.Second; term <= longest; term *= 2 {
-		until, _, next := a.strike(t, f, redis.Options{MaxTTL: term, Unguarded: true})
-		if _, at, _ := next.persist(t, "k", term, time.Until(until)); !at.IsZero() && at.Before(until) {
+	for term := shortest; term <= longest; term *= 2 {
+		s := a.play(t, f, redis.Options{MaxTTL: term, Unguarded: true})
+		until := s.held.Until()
+		if _, at, _ := s.next.persist(t, "k", term, time.Until(until)); !at.IsZero() && at.Before(until) {
 			return
 		}
 	}
