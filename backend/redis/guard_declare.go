@@ -57,7 +57,7 @@ func (q *Quorum) DeclareNew(ctx context.Context) error {
 
 // isNew says, by an error, why the server can't be new.
 func (g *guard) isNew(ctx context.Context) error {
-	return g.onConn(func(conn *goredis.Conn) error {
+	return g.onConn(ctx, func(conn *goredis.Tx) error {
 		s, err := g.see(ctx, conn)
 		if err != nil || s.runID == "" {
 			return err
@@ -77,7 +77,7 @@ func (g *guard) isNew(ctx context.Context) error {
 
 // declare writes the marker of a server that never forgot anything.
 func (g *guard) declare(ctx context.Context) error {
-	return g.onConn(func(conn *goredis.Conn) error {
+	return g.onConn(ctx, func(conn *goredis.Tx) error {
 		s, err := g.see(ctx, conn)
 		if err != nil || s.runID == "" {
 			return err
@@ -90,15 +90,4 @@ func (g *guard) declare(ctx context.Context) error {
 		}
 		return err
 	})
-}
-
-// onConn lends one connection, and so one server, where that can be had.
-func (g *guard) onConn(f func(*goredis.Conn) error) error {
-	client, ok := g.b.client.(*goredis.Client)
-	if !ok {
-		return nil
-	}
-	conn := client.Conn()
-	defer conn.Close()
-	return f(conn)
 }

@@ -17,43 +17,56 @@ var errSwitched = errors.New("it is another server than a moment ago")
 // look finds out what the server is now and prepares it: sees to its marker, and
 // loads the script that is bound to its process. All of it goes over one
 // connection, so to one process.
-func (g *guard) look(ctx context.Context) (*incarnation, error) {
-	client, ok := g.b.client.(*goredis.Client)
-	if !ok {
-		return g.unguarded(), nil
+func (g *guard) look(ctx context.Context) (inc *incarnation, err error) {
+	if _, ok := g.b.client.(*goredis.Client); !ok {
+		return g.unguarded(), nil // a cluster keeps marker and lock apart
 	}
-	conn := client.Conn()
-	defer conn.Close()
-	for range 10 {
-		s, err := g.see(ctx, conn)
-		if err != nil {
-			return nil, err
+	err = g.onConn(ctx, func(conn *goredis.Tx) error {
+		for range 10 {
+			var settled bool
+			if inc, settled, err = g.lookOver(ctx, conn); settled || err != nil {
+				return err
+			}
 		}
-		if s.runID == "" {
-			return g.unguarded(), nil
-		}
-		g.mu.Lock()
-		known := g.known
-		g.mu.Unlock()
-		m, age := s.judge(known, g.b.maxTTL)
-		inc := &incarnation{runID: s.runID, birth: m.birth, marker: m.String(), script: goredis.NewScript(textFor(s.runID))}
-		settled, err := g.prepare(ctx, conn, s, inc)
-		if err != nil {
-			return nil, err
-		}
-		if settled {
-			g.adopt(s, m, age, inc)
-			return inc, nil
-		}
+		return errUnsettled // others keep writing theirs
+	})
+	return inc, err
+}
+
+// onConn lends one connection, and so one server, where that can be had. A Tx
+// that watches nothing is that; a goredis.Conn shares settings with its client
+// that both write when they connect.
+func (g *guard) onConn(ctx context.Context, f func(*goredis.Tx) error) error {
+	if client, ok := g.b.client.(*goredis.Client); ok {
+		return client.Watch(ctx, f)
 	}
-	return nil, errUnsettled // others keep writing theirs
+	return nil
+}
+
+func (g *guard) lookOver(ctx context.Context, conn *goredis.Tx) (inc *incarnation, settled bool, err error) {
+	s, err := g.see(ctx, conn)
+	if err != nil {
+		return nil, false, err
+	}
+	if s.runID == "" {
+		return g.unguarded(), true, nil
+	}
+	g.mu.Lock()
+	known := g.known
+	g.mu.Unlock()
+	m, age := s.judge(known, g.b.maxTTL)
+	inc = &incarnation{runID: s.runID, birth: m.birth, marker: m.String(), script: goredis.NewScript(textFor(s.runID))}
+	if settled, err = g.prepare(ctx, conn, s, inc); settled {
+		g.adopt(s, m, age, inc)
+	}
+	return inc, settled, err
 }
 
 // textFor is the acquire script of one server process.
 func textFor(runID string) string { return "-- For the process " + runID + " only.\n" + acquireLua }
 
 // see looks at the server, or says why it is unfit for a quorum.
-func (g *guard) see(ctx context.Context, conn *goredis.Conn) (sight, error) {
+func (g *guard) see(ctx context.Context, conn *goredis.Tx) (sight, error) {
 	sent := time.Now()
 	var info, mark *goredis.StringCmd
 	var clock *goredis.TimeCmd
@@ -78,7 +91,7 @@ func (g *guard) see(ctx context.Context, conn *goredis.Conn) (sight, error) {
 
 // prepare writes the marker, if it is to be another, and loads the script. It
 // says no if somebody else wrote a marker meanwhile.
-func (g *guard) prepare(ctx context.Context, conn *goredis.Conn, s sight, inc *incarnation) (bool, error) {
+func (g *guard) prepare(ctx context.Context, conn *goredis.Tx, s sight, inc *incarnation) (bool, error) {
 	write := inc.marker != s.text
 	var written *goredis.Cmd
 	var again *goredis.StringCmd
