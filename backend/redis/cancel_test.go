@@ -150,6 +150,39 @@ func overtake(t *testing.T, s *redistest.Server, b *redis.Backend) {
 	eventually(t, "the lane ends", func() bool { return b.Lanes() == 0 || b.Release(t.Context(), l) == nil })
 }
 
+// T8 and F15 for certain: the network holds the acquire back, and its release
+// travels on another connection.
+func TestDelayedAcquireIsUndoneByItsRelease(t *testing.T) {
+	clients := map[string]func(*goredis.Options){
+		"patient": func(o *goredis.Options) { o.MaxRetries = -1 },                                     // the release waits for the answer
+		"hasty":   func(o *goredis.Options) { o.MaxRetries, o.ReadTimeout = -1, 30*time.Millisecond }, // it overtakes, and leaves a tombstone
+	}
+	for name, edit := range clients {
+		t.Run(name, func(t *testing.T) {
+			behindProxy(t, func(t *testing.T, _ *redistest.Server, direct *goredis.Client, p *redistest.Proxy) {
+				b := newBackend(t, worst(t, p.Addr, edit))
+				eventually(t, "two connections are ready", func() bool {
+					held, err := b.Acquire(t.Context(), lease("warm", time.Second))
+					return err == nil && b.Release(t.Context(), held) == nil
+				})
+				p.Delay(500*time.Millisecond, 0)
+				l := lease("k", 30*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				if _, err := b.Acquire(ctx, l); err == nil {
+					t.Fatal("the acquire was not delayed")
+				}
+				p.Delay(0, 0)
+				eventually(t, "the release is carried out", func() bool { return b.Release(t.Context(), l) == nil })
+				time.Sleep(600 * time.Millisecond) // the acquire has arrived
+				if got := locks(t, direct); len(got) != 0 {
+					t.Errorf("a released owner acquired %q", got)
+				}
+			})
+		})
+	}
+}
+
 func TestCloseWaitsForWhatIsOnItsWay(t *testing.T) {
 	real(t, func(t *testing.T, s *redistest.Server) {
 		b, err := redis.New(worst(t, s.Addr), nil)
