@@ -8,6 +8,37 @@ var (
 	MarkerKey = markerKey
 )
 
+// Old is the error of a server that may keep scripts over a restart.
+var Old = old
+
+// Fleet is the guards of one quorum, without servers.
+type Fleet struct{ all []*Backend }
+
+func NewFleet(nodes int, maxTTL time.Duration) *Fleet {
+	f := new(Fleet)
+	for range nodes {
+		f.all = append(f.all, &Backend{maxTTL: maxTTL})
+	}
+	guardAll(f.all, false)
+	return f
+}
+
+// See is an answer of a node, whose clock is ahead of ours.
+func (f *Fleet) See(node int, ahead time.Duration) {
+	now := time.Now()
+	f.all[node].guard.watchClock(now.Add(ahead), now, now)()
+}
+
+// Ahead lists the nodes that are set aside for their clocks.
+func (f *Fleet) Ahead() (nodes []int) {
+	for i, b := range f.all {
+		if time.Now().Before(b.guard.aheadTo) {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
 // Sight is what one look at a server shows.
 type Sight struct {
 	RunID, ReplID string

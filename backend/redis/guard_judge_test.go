@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,4 +151,51 @@ func slewed(each time.Duration) (looks []struct{ at, ahead, trip time.Duration }
 		looks = append(looks, struct{ at, ahead, trip time.Duration }{time.Duration(i) * time.Second, time.Duration(i) * each, time.Millisecond})
 	}
 	return looks
+}
+
+// When the clocks of a majority ran ahead alike, it was ours that stood still: a
+// machine that was suspended does not lose its quorum for it.
+func TestOurClockStoodStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const term = 2 * time.Second
+		f := redis.NewFleet(5, term)
+		see := func(ahead ...time.Duration) {
+			for i, d := range ahead {
+				f.See(i, d)
+			}
+		}
+		const m = time.Minute
+		see(0, 0, 0, 0, 0)
+		time.Sleep(time.Second)
+		see(0, m, 0, 2*m, 0)
+		if got := fmt.Sprint(f.Ahead()); got != "[1 3]" {
+			t.Errorf("two ran ahead: %s are set aside, want 1 and 3", got)
+		}
+		time.Sleep(redis.Delay(term))
+		if got := f.Ahead(); got != nil {
+			t.Errorf("after a while %v are set aside", got)
+		}
+		see(m, 2*m, m) // by a minute, all that we have heard of
+		if got := f.Ahead(); got != nil {
+			t.Errorf("we stood still: %v are set aside", got)
+		}
+		see(m, 2*m, m, 3*m, m)
+		if got := f.Ahead(); got != nil {
+			t.Errorf("we stood still: %v are set aside after all have answered", got)
+		}
+		time.Sleep(time.Second)
+		see(m, 2*m, m+10*time.Second, 3*m, m)
+		if got := fmt.Sprint(f.Ahead()); got != "[2]" {
+			t.Errorf("one ran ahead: %s are set aside", got)
+		}
+	})
+}
+
+func TestServersThatKeepScriptsAreRefused(t *testing.T) {
+	t.Parallel()
+	for version, fits := range map[string]bool{"6.2.14": false, "5.0.7": false, "7.0.15": true, "8.6.3": true, "10.0.0": true, "255.255.255": true, "": true} {
+		if err := redis.Old("redis_version:" + version + "\r\n"); (err == nil) != fits {
+			t.Errorf("%q: got %v", version, err)
+		}
+	}
 }

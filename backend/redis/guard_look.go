@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -48,12 +49,15 @@ func (g *guard) lookOver(ctx context.Context, conn *goredis.Tx) (inc *incarnatio
 	if err != nil {
 		return nil, false, err
 	}
-	if s.runID == "" {
-		return g.unguarded(), true, nil
-	}
 	g.mu.Lock()
 	known := g.known
 	g.mu.Unlock()
+	switch {
+	case s.runID == "" && known.birth != "":
+		return nil, false, errSwitched // whoever this is
+	case s.runID == "":
+		return g.unguarded(), true, nil
+	}
 	m, age := s.judge(known, g.b.maxTTL)
 	inc = &incarnation{runID: s.runID, birth: m.birth, marker: m.String(), script: goredis.NewScript(textFor(s.runID))}
 	if settled, err = g.prepare(ctx, conn, s, inc); settled {
@@ -78,7 +82,7 @@ func (g *guard) see(ctx context.Context, conn *goredis.Tx) (sight, error) {
 	if err != nil && !errors.Is(err, goredis.Nil) {
 		return sight{}, err
 	}
-	if err := errors.Join(info.Err(), clock.Err(), unfit(info.Val())); err != nil {
+	if err := errors.Join(info.Err(), clock.Err(), unfit(info.Val()), old(info.Val())); err != nil {
 		return sight{}, err
 	}
 	s := sightOf(info.Val(), g.durable)
@@ -87,6 +91,18 @@ func (g *guard) see(ctx context.Context, conn *goredis.Tx) (sight, error) {
 	s.marker = parseMarker(s.text)
 	g.watchClock(s.server, sent, got)()
 	return s, nil
+}
+
+var errOld = errors.New("it may keep scripts over a restart: a guarded quorum takes Redis 7 or newer, or Valkey")
+
+// old is the error of a server whose scripts are part of its data, so that it
+// knows those of a process that has gone.
+func old(info string) error {
+	version := field(info, "redis_version") // Valkey has it too
+	if major, _, ok := strings.Cut(version, "."); ok && len(major) == 1 && major < "7" {
+		return errOld
+	}
+	return nil
 }
 
 // prepare writes the marker, if it is to be another, and loads the script. It

@@ -51,8 +51,8 @@ type Options struct {
 	// A server of a quorum that may have forgotten locks (it restarted, was
 	// emptied or replaced by another, or its clock ran ahead) does not count
 	// until they have ended: for MaxTTL and a little more than 2 s, see
-	// quorum.UncountedError. Unguarded counts it at once, and two may hold a
-	// lock then.
+	// quorum.UncountedError. That takes Redis 7 or newer, or Valkey. Unguarded
+	// counts a server at once, and two may hold a lock then.
 	//
 	// Durable is the operator's word that every server has its writes on disk
 	// before it answers (appendonly yes, appendfsync always), has no replicas,
