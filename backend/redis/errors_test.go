@@ -82,7 +82,7 @@ func TestUserWithoutPermission(t *testing.T) {
 			}
 			return newBackend(t, worst(t, s.Addr, func(o *goredis.Options) { o.Username, o.Password = name, "any" }))
 		}
-		noScripts := user("noscripts", "~*", "&*", "+@all", "-evalsha", "-eval")
+		noScripts := user("noscripts", "~*", "&*", "+@all", "-evalsha", "-eval", "-set")
 		noKeys := user("nokeys", "~other", "&*", "+@all")
 		for _, b := range []*redis.Backend{noScripts, noKeys} {
 			l := lease("k", time.Second)

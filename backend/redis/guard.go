@@ -48,8 +48,11 @@ type incarnation struct {
 	script *goredis.Script
 }
 
-// attempt runs the acquire script, under guard if there is one.
+// attempt runs the acquire script, under guard if there is one, or does without.
 func (b *Backend) attempt(ctx context.Context, want backend.Lease, owner *secret) (reply, error) {
+	if b.plain {
+		return b.acquirePlainly(ctx, want, owner)
+	}
 	keys := []string{want.Key, counterKey(want.Key), tombsKey(want.Key)}
 	args := acquireArgs(want, b.maxTTL)
 	if b.guard != nil {

@@ -88,6 +88,7 @@ type laneID struct{ key, owner string }
 type lane struct {
 	last   <-chan struct{} // closed when what was left behind last has ended
 	doubt  bool            // an acquire of this owner may still reach the server
+	brief  time.Duration   // a renewal for this long may, and would shorten a longer term; zero: none
 	forget *time.Timer
 }
 

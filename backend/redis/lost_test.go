@@ -48,12 +48,12 @@ func TestClientThatSendsAgainChangesNoAnswer(t *testing.T) {
 		if held.Token != want.Token {
 			t.Errorf("got token %d, want %d: it moves once", held.Token, want.Token)
 		}
-		lost = p.LoseReply(1, "evalsha")
+		lost = p.LoseReply(1, held.Owner)
 		if err := b.Renew(ctx, held); err != nil {
 			t.Errorf("renew: %v", err)
 		}
 		<-lost
-		lost = p.LoseReply(1, "evalsha")
+		lost = p.LoseReply(1, held.Owner)
 		if err := b.Release(ctx, held); err != nil {
 			t.Errorf("release: %v", err)
 		}
@@ -118,10 +118,10 @@ func TestLostReplyIsAnUnknownOutcome(t *testing.T) {
 		unknown("acquire", err)
 		<-lost
 		held := mustAcquire(t, b, want) // the caller repeats it
-		lost = p.LoseReply(1, "evalsha")
+		lost = p.LoseReply(1, held.Owner)
 		unknown("renew", b.Renew(ctx, held))
 		<-lost
-		lost = p.LoseReply(1, "evalsha")
+		lost = p.LoseReply(1, held.Owner)
 		unknown("release", b.Release(ctx, held))
 		<-lost
 		mustRelease(t, b, held)
@@ -150,7 +150,7 @@ func TestLateReleaseLeavesTheNextHoldAlone(t *testing.T) {
 		b := newBackend(t, redistest.NewClient(t, p.Addr))
 		warm(t, b)
 		old := mustAcquire(t, b, lease("k", 10*time.Second))
-		lost := p.LoseReply(1, "evalsha")
+		lost := p.LoseReply(1, old.Owner)
 		if err := b.Release(t.Context(), old); err == nil {
 			t.Fatal("the reply was not lost")
 		}

@@ -34,7 +34,10 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !opts.Unguarded {
+	switch {
+	case opts.Plain && !opts.Unguarded:
+		return nil, &backend.InvalidError{Field: "Plain", Reason: "leaves servers unguarded, so Unguarded has to be set as well"}
+	case !opts.Unguarded:
 		guardAll(nodes, opts.Durable)
 	}
 	var members []backend.Backend

@@ -38,6 +38,17 @@ type Options struct {
 	// what may be left of a lease has to be reckoned with.
 	MaxTTL time.Duration
 
+	// Plain sends no scripts and keeps nothing but the lock: SET … NX PX as on the
+	// page "Distributed locks with Redis", for servers that forbid EVAL. Renew and
+	// Release compare on the server all the same: by a native command where there
+	// is one, else by WATCH, MULTI and EXEC, in three round trips.
+	//
+	// It gives no tokens (fencing.Middleware does), so a Release can't tell a
+	// loss, and an Acquire for a token above zero is refused. And it has no
+	// tombstones: an acquire that reaches the server after its Release leaves a
+	// key that nobody holds, until its term ends.
+	Plain bool
+
 	// Logger gets the few things that no call returns: a server that may evict
 	// locks, wake-ups that can't be subscribed to, a node of a quorum that is set
 	// aside or in use again. Nil means slog.Default().
@@ -80,6 +91,8 @@ type Backend struct {
 	log    *slog.Logger
 	owned  bool   // Open made the client
 	guard  *guard // nil: not guarded
+	plain  bool
+	native native
 
 	calls   calls
 	lanes   lanes
@@ -115,7 +128,7 @@ func New(client goredis.UniversalClient, o *Options) (*Backend, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	b := &Backend{client: client, name: nameOf(client), maxTTL: opts.MaxTTL, log: opts.Logger}
+	b := &Backend{client: client, name: nameOf(client), maxTTL: opts.MaxTTL, log: opts.Logger, plain: opts.Plain}
 	b.hub = newHub(b)
 	return b, nil
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/distmutex/distmutex/backend"
 )
 
-// Acquire makes one attempt, in one round trip.
+// Acquire makes one attempt, in one round trip. Plain takes a second one if the
+// key is this owner's already.
 //
 // With ErrHeld, the lease returned tells what was seen: TTL is what is left of
 // the holder's term (zero: it has none), Token the last token of the key.
@@ -38,18 +39,14 @@ func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	return seen, b.fail(ctx, "acquire", want.Key, backend.ErrHeld)
 }
 
-// Renew starts the term of a held lease anew. A term that has more left already
-// is not shortened.
+// Renew starts the term of a held lease anew, in one round trip where the server
+// has SET … IFEQ or runs scripts. A term that has more left than held.TTL may be
+// shortened to that.
 func (b *Backend) Renew(ctx context.Context, held backend.Lease) error {
 	if err := b.check(held); err != nil {
 		return err
 	}
-	owner := &secret{owner: held.Owner}
-	keys := []string{held.Key, counterKey(held.Key)}
-	r, err := b.send(ctx, held, func(ctx context.Context) (reply, error) {
-		return b.eval(ctx, renewScript, keys, owner,
-			held.TTL.Milliseconds(), int64(held.Token), (held.TTL + counterLife).Milliseconds())
-	})
+	r, err := b.send(ctx, held, func(ctx context.Context) (reply, error) { return b.renew(ctx, held) })
 	switch {
 	case err != nil:
 		return b.fail(ctx, "renew", held.Key, err)
@@ -77,8 +74,6 @@ func (b *Backend) Release(ctx context.Context, held backend.Lease) error {
 }
 
 func (b *Backend) release(ctx context.Context, held backend.Lease) (reply, error) {
-	owner := &secret{owner: held.Owner}
-	keys := []string{held.Key, tombsKey(held.Key)}
 	last, _ := b.lanes.get(held)
 	return await(ctx, &b.calls, b.turn(held, true), func() (reply, error) {
 		if last != nil {
@@ -88,7 +83,7 @@ func (b *Backend) release(ctx context.Context, held backend.Lease) (reply, error
 		if _, doubt := b.lanes.get(held); doubt || held.Token == 0 {
 			keep = b.life(held)
 		}
-		return b.eval(context.WithoutCancel(ctx), releaseScript, keys, owner, keep.Milliseconds(), wakeChannel(held.Key))
+		return b.giveUp(context.WithoutCancel(ctx), held, keep)
 	})
 }
 
@@ -119,6 +114,9 @@ func (b *Backend) send(ctx context.Context, l backend.Lease, f func(context.Cont
 			case <-ctx.Done():
 				return reply{}, ctx.Err()
 			}
+		}
+		if b.lanes.lingers(l) {
+			return reply{}, errBrief
 		}
 		return f(quiet{ctx})
 	})

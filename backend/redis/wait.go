@@ -53,6 +53,9 @@ func (b *Backend) wait(ctx context.Context, want backend.Lease) error {
 		}
 	}
 	r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
+		if b.plain {
+			return b.waitPlainly(ctx, want)
+		}
 		return b.eval(ctx, waitScript, []string{want.Key}, &secret{owner: want.Owner})
 	})
 	if err != nil || r.status == yes {
