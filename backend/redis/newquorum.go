@@ -23,7 +23,7 @@ type Quorum struct {
 // itself, and leaves the clients open on Close.
 //
 // Bad input is a *backend.InvalidError: no client, a nil one, two for one
-// address. Two addresses that turn out to be one server are refused by the
+// address, Plain without Unguarded. Two addresses that turn out to be one server are refused by the
 // first Acquire, before anything is written.
 func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 	var opts Options

@@ -24,7 +24,6 @@ func TestPlainSurvivesEveryLostReplyAndRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, s *redistest.Server, edit func(*goredis.Client) *goredis.Client) {
 				direct, p := s.Client(), redistest.NewProxy(t, s.Addr)
-				newPlain(t, direct)
 				b := newPlain(t, edit(client(t, p.Addr)))
 				for nth := 1; nth <= 4; nth++ {
 					loseEach(t, b, direct, func() { p.LoseReply(nth, "") })
