@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -92,7 +93,8 @@ func StartTLS(tb testing.TB, f Flavour, ca *CA, args ...string) (s *Server, port
 	NeedsControl(tb, f)
 	needsTLS(tb, f)
 	tlsArgs, port := ca.args(tb)
-	return Start(tb, f, 1, append(tlsArgs, args...)...)[0], port
+	bus := hold(tb) // by itself it is 10000 above the port, where outgoing connections are
+	return Start(tb, f, 1, slices.Concat(tlsArgs, []string{"--cluster-port", bus}, args)...)[0], port
 }
 
 // StartTLSSentinel starts a sentinel that watches a primary at a port with TLS,
@@ -105,14 +107,20 @@ func StartTLSSentinel(tb testing.TB, f Flavour, ca *CA, primary string) (port st
 	return port
 }
 
-func (ca *CA) args(tb testing.TB) (args []string, port string) {
+// hold reserves a port until the test ends.
+func hold(tb testing.TB) string {
 	tb.Helper()
 	number, err := reserve()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { number.Close() })
-	port = strconv.Itoa(number.LocalAddr().(*net.UDPAddr).Port)
+	return strconv.Itoa(number.LocalAddr().(*net.UDPAddr).Port)
+}
+
+func (ca *CA) args(tb testing.TB) (args []string, port string) {
+	tb.Helper()
+	port = hold(tb)
 	return []string{
 		"--tls-cert-file", ca.cert, "--tls-key-file", ca.key, "--tls-ca-cert-file", ca.File,
 		"--tls-auth-clients", "no", "--tls-port", port,
