@@ -254,6 +254,7 @@ func BenchmarkCycle(b *testing.B) {
 				cycles(b, m, 100)
 				for _, s := range servers[:frozen] {
 					s.Freeze()
+					b.Cleanup(s.Thaw) // before the clients are closed, which waits for it
 				}
 				cycles(b, m, 1000) // until they are set aside
 				b.ResetTimer()
