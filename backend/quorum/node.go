@@ -89,7 +89,7 @@ func (n *node) unlock() {
 		n.told = !n.told
 	}
 	n.changed = false
-	state := NodeState{Name: n.name, Aside: n.told, Err: n.last}
+	state := backend.NodeState{Name: n.name, Aside: n.told, Err: n.last}
 	if state.Err == nil {
 		state.Err = n.uncounted
 	}

@@ -37,9 +37,6 @@ type Options struct {
 	OnNode func(backend.NodeState)
 }
 
-// NodeState is backend.NodeState.
-type NodeState = backend.NodeState
-
 // Identifier is what a node offers so that one server is not counted twice.
 type Identifier interface {
 	// Identity names the server behind the node: equal for two nodes only if

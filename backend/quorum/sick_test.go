@@ -95,7 +95,7 @@ func TestNodeStateIsTold(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var told []string
-		q, err := quorum.New(nodes, &quorum.Options{OnNode: func(s quorum.NodeState) {
+		q, err := quorum.New(nodes, &quorum.Options{OnNode: func(s backend.NodeState) {
 			mu.Lock()
 			defer mu.Unlock()
 			told = append(told, fmt.Sprint(s.Name, " ", s.Aside))

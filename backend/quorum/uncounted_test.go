@@ -68,7 +68,7 @@ func doubt(t *testing.T, n int) (*quorum.Backend, []*doubtful, func() string) {
 	}
 	var mu sync.Mutex
 	var told []string
-	q, err := quorum.New(members, &quorum.Options{OnNode: func(s quorum.NodeState) {
+	q, err := quorum.New(members, &quorum.Options{OnNode: func(s backend.NodeState) {
 		mu.Lock()
 		defer mu.Unlock()
 		word := "in use"

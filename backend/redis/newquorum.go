@@ -80,8 +80,8 @@ func nodesOf(clients []goredis.UniversalClient, o *Options) ([]*Backend, error) 
 }
 
 // logNode logs what OnNode is told, and tells next if there is one.
-func (b *Backend) logNode(next func(quorum.NodeState)) func(quorum.NodeState) {
-	return func(s quorum.NodeState) {
+func (b *Backend) logNode(next func(backend.NodeState)) func(backend.NodeState) {
+	return func(s backend.NodeState) {
 		if s.Aside {
 			b.log.Warn("distmutex: a lock server is set aside", "server", s.Name, "error", s.Err)
 		} else {
