@@ -10,11 +10,11 @@ import (
 )
 
 var cancelChecks = []check{
-	{"cancel/dead-context", "Every verb returns at once when its context has ended, with an error that wraps the context's.", 0, deadContext},
-	{"cancel/undone", "Whatever an Acquire did whose context had ended, Release undoes it.", 0, cancelUndone},
-	{"cancel/renew", "A Renew whose context had ended loses nothing.", 0, cancelRenew},
-	{"cancel/release", "A Release whose context had ended can be repeated under another.", 0, cancelRelease},
-	{"cancel/race", "An Acquire that is cancelled on its way leaves nothing once Release was called, at once or later.", 0, cancelRace},
+	{"cancel/dead-context", 8, "Every verb returns at once when its context has ended, with an error that wraps the context's.", 0, deadContext},
+	{"cancel/undone", 8, "Whatever an Acquire did whose context had ended, Release undoes it.", 0, cancelUndone},
+	{"cancel/renew", 8, "A Renew whose context had ended loses nothing.", 0, cancelRenew},
+	{"cancel/release", 9, "A Release whose context had ended can be repeated under another.", 0, cancelRelease},
+	{"cancel/race", 10, "An Acquire that is cancelled on its way leaves nothing once Release was called, at once or later.", 0, cancelRace},
 }
 
 // dead returns contexts that have ended, with their errors.

@@ -10,8 +10,8 @@ import (
 )
 
 var errorChecks = []check{
-	{"errors/kinds", "Held, lost, cancelled, late and invalid are five different errors.", 0, errorKinds},
-	{"errors/text", "An error names the key and never an owner.", 0, errorText},
+	{"errors/kinds", 12, "Held, lost, cancelled, late and invalid are five different errors.", 0, errorKinds},
+	{"errors/text", 12, "An error names the key and never an owner.", 0, errorText},
 }
 
 // kind is one error of each kind that can be had from outside, and what

@@ -10,11 +10,11 @@ import (
 )
 
 var exclusionChecks = []check{
-	{"exclusion/one-holder", "While one owner holds a key, no other owner is granted it, through whatever client it asks.", 0, oneHolder},
-	{"exclusion/simultaneous", "Of many who ask for a free key at the same time, at most one is granted it.", 0, simultaneous},
-	{"exclusion/contention", "However many contend for a key, no two holds of it overlap, and each has a larger token than the one before.", 0, contention},
-	{"exclusion/abandoned", "No two holds overlap, and tokens rise, when some holders never release and their leases run out under those who wait.", expiry, abandoned},
-	{"exclusion/many-keys", "Holders of different keys do not disturb each other, whatever goes on at the same time.", 0, manyKeys},
+	{"exclusion/one-holder", 1, "While one owner holds a key, no other owner is granted it, through whatever client it asks.", 0, oneHolder},
+	{"exclusion/simultaneous", 1, "Of many who ask for a free key at the same time, at most one is granted it.", 0, simultaneous},
+	{"exclusion/contention", 1, "However many contend for a key, no two holds of it overlap, and each has a larger token than the one before.", 0, contention},
+	{"exclusion/abandoned", 1, "No two holds overlap, and tokens rise, when some holders never release and their leases run out under those who wait.", expiry, abandoned},
+	{"exclusion/many-keys", 1, "Holders of different keys do not disturb each other, whatever goes on at the same time.", 0, manyKeys},
 }
 
 func oneHolder(t *trial) {

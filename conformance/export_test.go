@@ -15,7 +15,7 @@ func IDs() []string {
 func Rule(id string) string { return find(id).rule }
 
 // Check runs one case against tb, which may be a recorder.
-func Check(tb testing.TB, h Harness, id string) { find(id).on(tb, h) }
+func Check(tb testing.TB, h Harness, id string) { find(id).on(tb, h.settled(), new(outcome)) }
 
 func find(id string) check {
 	for _, c := range checks() {
@@ -25,3 +25,6 @@ func find(id string) check {
 	}
 	panic("no case " + id)
 }
+
+// Law returns the number of the law that a case is a part of.
+func Law(id string) int { return find(id).law }

@@ -12,10 +12,10 @@ import (
 )
 
 var inputChecks = []check{
-	{"input/key", "A key that is empty, too long or has a NUL is refused by every verb, with an InvalidError of Key.", 0, inputKey},
-	{"input/owner", "An empty owner is refused by every verb, with an InvalidError of Owner, and leaves nothing.", 0, inputOwner},
-	{"input/ttl", "A term that is out of bounds or not in whole milliseconds is refused by every verb, with an InvalidError of TTL, and leaves nothing.", 0, inputTTL},
-	{"input/token", "A token that is negative or above MaxToken is refused by every verb, with an InvalidError of Token, and leaves nothing.", 0, inputToken},
+	{"input/key", 15, "A key that is empty, too long or has a NUL is refused by every verb, with an InvalidError of Key.", 0, inputKey},
+	{"input/owner", 15, "An empty owner is refused by every verb, with an InvalidError of Owner, and leaves nothing.", 0, inputOwner},
+	{"input/ttl", 15, "A term that is out of bounds or not in whole milliseconds is refused by every verb, with an InvalidError of TTL, and leaves nothing.", 0, inputTTL},
+	{"input/token", 15, "A token that is negative or above MaxToken is refused by every verb, with an InvalidError of Token, and leaves nothing.", 0, inputToken},
 }
 
 // verbs are the calls of b, Wait among them if there is one.

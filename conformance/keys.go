@@ -8,9 +8,9 @@ import (
 )
 
 var keyChecks = []check{
-	{"keys/any-bytes", "A key is any 1 to 1024 bytes without NUL, and comes back as it was given.", 0, anyBytes},
-	{"keys/apart", "Keys that differ in anything at all are different locks.", 0, keysApart},
-	{"owners/whole", "Owners are compared whole: one that only resembles the holder neither renews, releases nor acquires its lease.", 0, ownersWhole},
+	{"keys/any-bytes", 15, "A key is any 1 to 1024 bytes without NUL, and comes back as it was given.", 0, anyBytes},
+	{"keys/apart", 1, "Keys that differ in anything at all are different locks.", 0, keysApart},
+	{"owners/whole", 3, "Owners are compared whole: one that only resembles the holder neither renews, releases nor acquires its lease.", 0, ownersWhole},
 }
 
 // odd are bytes that mean something to some parser, glob, hash-tag rule or

@@ -9,10 +9,10 @@ import (
 )
 
 var lineChecks = []check{
-	{"line/many", "Of many waiters each gets its turn: no wake-up is lost, no two hold at once, and tokens rise.", waiting, lineMany},
-	{"line/hand-over", "A key goes to and fro between two waiters without either being forgotten.", waiting, lineHandOver},
-	{"line/cancelled-head", "A waiter that gave up does not keep the key from those behind it.", waiting, lineCancelledHead},
-	{"line/dead-head", "A waiter that is not heard of again keeps the key from those behind it for no longer than its term.", waiting | expiry, lineDeadHead},
+	{"line/many", 13, "Of many waiters each gets its turn: no wake-up is lost, no two hold at once, and tokens rise.", waiting, lineMany},
+	{"line/hand-over", 13, "A key goes to and fro between two waiters without either being forgotten.", waiting, lineHandOver},
+	{"line/cancelled-head", 13, "A waiter that gave up does not keep the key from those behind it.", waiting, lineCancelledHead},
+	{"line/dead-head", 13, "A waiter that is not heard of again keeps the key from those behind it for no longer than its term.", waiting | expiry, lineDeadHead},
 }
 
 func lineMany(t *trial) { t.turns(8, 3) }

@@ -32,7 +32,7 @@ func TestPlantedFaults(t *testing.T) {
 				t.Fatalf("case %s did not fail\n%s", p.id, r)
 			}
 			for _, line := range r.log {
-				if line == "broken rule "+p.id+": "+conformance.Rule(p.id) {
+				if strings.HasPrefix(line, "broken rule "+p.id+": "+conformance.Rule(p.id)+"\n") {
 					return
 				}
 				if strings.HasPrefix(line, "broken") {
@@ -69,6 +69,9 @@ func TestIDsAndRulesAreWellFormed(t *testing.T) {
 		}
 		if strings.Count(id, "/") != 1 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz-/") != "" {
 			t.Errorf("id %q, want group/name in kebab-case", id)
+		}
+		if law := conformance.Law(id); law < 1 || law > 15 {
+			t.Errorf("law of %s: %d", id, law)
 		}
 		if rule := conformance.Rule(id); !strings.HasSuffix(rule, ".") || strings.Count(rule, ".") != 1 {
 			t.Errorf("rule of %s: %q, want one sentence", id, rule)

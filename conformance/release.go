@@ -7,14 +7,14 @@ import (
 )
 
 var releaseChecks = []check{
-	{"release/frees", "A key is free once it was released.", 0, releaseFrees},
-	{"release/repeat", "A Release repeated within the term, as after a lost reply, is nil.", 0, releaseRepeat},
-	{"release/spares-next", "A Release repeated after another got the key is ErrLost and takes nothing from it.", 0, releaseSparesNext},
-	{"release/foreign", "A Release by anybody but the holder takes nothing from it.", 0, releaseForeign},
-	{"release/after-expiry", "A Release after the end of the term is ErrLost.", expiry, releaseAfterExpiry},
-	{"release/after-renewal", "A Release repeated within the term that a Renew began is nil.", expiry, releaseAfterRenewal},
-	{"release/taken", "A Release of a lease that ran out, of a key that another holds, is ErrLost and takes nothing from it.", expiry, releaseTaken},
-	{"release/never-granted", "A lease that was never granted may be released: nothing comes of it, and nobody is harmed.", 0, releaseNeverGranted},
+	{"release/frees", 10, "A key is free once it was released.", 0, releaseFrees},
+	{"release/repeat", 4, "A Release repeated within the term, as after a lost reply, is nil.", 0, releaseRepeat},
+	{"release/spares-next", 3, "A Release repeated after another got the key is ErrLost and takes nothing from it.", 0, releaseSparesNext},
+	{"release/foreign", 3, "A Release by anybody but the holder takes nothing from it.", 0, releaseForeign},
+	{"release/after-expiry", 4, "A Release after the end of the term is ErrLost.", expiry, releaseAfterExpiry},
+	{"release/after-renewal", 4, "A Release repeated within the term that a Renew began is nil.", expiry, releaseAfterRenewal},
+	{"release/taken", 3, "A Release of a lease that ran out, of a key that another holds, is ErrLost and takes nothing from it.", expiry, releaseTaken},
+	{"release/never-granted", 10, "A lease that was never granted may be released: nothing comes of it, and nobody is harmed.", 0, releaseNeverGranted},
 }
 
 func releaseFrees(t *trial) {

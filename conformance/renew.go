@@ -8,15 +8,15 @@ import (
 )
 
 var renewChecks = []check{
-	{"renew/extends", "Renew starts the term anew.", expiry, renewExtends},
-	{"renew/longer", "A Renew for longer than the term before grants all of it, or fails and loses nothing.", expiry, renewLonger},
-	{"renew/repeat", "The same Renew sent twice, as after a lost reply, succeeds twice.", 0, renewRepeat},
-	{"renew/keeps-token", "Renew does not move the token of the lease.", fencing, renewKeepsToken},
-	{"renew/asserts-token", "Grants after a Renew are above the token that it asserted.", fencing, renewAssertsToken},
-	{"renew/foreign", "Renew by anybody but the holder is ErrLost and changes nothing.", 0, renewForeign},
-	{"renew/after-release", "Renew of a lease that was released is ErrLost and never creates it again.", 0, renewAfterRelease},
-	{"renew/after-expiry", "Renew of a lease that ran out is ErrLost and never creates it again.", expiry, renewAfterExpiry},
-	{"renew/after-another", "Renew of a lease that ran out is ErrLost while another holds the key, and after another has held it.", expiry, renewAfterAnother},
+	{"renew/extends", 2, "Renew starts the term anew.", expiry, renewExtends},
+	{"renew/longer", 2, "A Renew for longer than the term before grants all of it, or fails and loses nothing.", expiry, renewLonger},
+	{"renew/repeat", 4, "The same Renew sent twice, as after a lost reply, succeeds twice.", 0, renewRepeat},
+	{"renew/keeps-token", 5, "Renew does not move the token of the lease.", fencing, renewKeepsToken},
+	{"renew/asserts-token", 5, "Grants after a Renew are above the token that it asserted.", fencing, renewAssertsToken},
+	{"renew/foreign", 3, "Renew by anybody but the holder is ErrLost and changes nothing.", 0, renewForeign},
+	{"renew/after-release", 3, "Renew of a lease that was released is ErrLost and never creates it again.", 0, renewAfterRelease},
+	{"renew/after-expiry", 3, "Renew of a lease that ran out is ErrLost and never creates it again.", expiry, renewAfterExpiry},
+	{"renew/after-another", 3, "Renew of a lease that ran out is ErrLost while another holds the key, and after another has held it.", expiry, renewAfterAnother},
 }
 
 func renewExtends(t *trial) {

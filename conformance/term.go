@@ -8,10 +8,10 @@ import (
 )
 
 var termChecks = []check{
-	{"term/lasts", "A lease lasts to the end of its validity, though nobody renews it.", expiry, termLasts},
-	{"term/ends", "A lease that nobody renews or releases ends by itself at the end of its term, however often others ask for it.", expiry, termEnds},
-	{"term/shortest", "The shortest valid term is granted, and ends.", expiry, termShortest},
-	{"term/again", "A key whose lease ran out can be held again, by the same client too.", expiry, termAgain},
+	{"term/lasts", 2, "A lease lasts to the end of its validity, though nobody renews it.", expiry, termLasts},
+	{"term/ends", 10, "A lease that nobody renews or releases ends by itself at the end of its term, however often others ask for it.", expiry, termEnds},
+	{"term/shortest", 2, "The shortest valid term is granted, and ends.", expiry, termShortest},
+	{"term/again", 10, "A key whose lease ran out can be held again, by the same client too.", expiry, termAgain},
 }
 
 func termLasts(t *trial) {

@@ -7,12 +7,12 @@ import (
 )
 
 var tokenChecks = []check{
-	{"tokens/over-release", "A hold's token is larger than those of all earlier holds of the key, which were released.", fencing, tokensOverRelease},
-	{"tokens/over-expiry", "A hold's token is larger than those of all earlier holds of the key, which ran out.", fencing, tokensOverExpiry},
-	{"tokens/over-repeats", "A hold's token is larger than those of all earlier holds of the key, whatever was refused or repeated between.", fencing, tokensOverRepeats},
-	{"tokens/floor", "A new grant is at least the floor asked for, and above all earlier tokens even if the floor is not.", fencing, tokenFloor},
-	{"tokens/exact", "Tokens of sixteen digits are exact.", fencing, tokensExact},
-	{"tokens/fast-clock", "Tokens rise whatever a client's clock says.", fencing, tokensFastClock},
+	{"tokens/over-release", 5, "A hold's token is larger than those of all earlier holds of the key, which were released.", fencing, tokensOverRelease},
+	{"tokens/over-expiry", 5, "A hold's token is larger than those of all earlier holds of the key, which ran out.", fencing, tokensOverExpiry},
+	{"tokens/over-repeats", 5, "A hold's token is larger than those of all earlier holds of the key, whatever was refused or repeated between.", fencing, tokensOverRepeats},
+	{"tokens/floor", 5, "A new grant is at least the floor asked for, and above all earlier tokens even if the floor is not.", fencing, tokenFloor},
+	{"tokens/exact", 5, "Tokens of sixteen digits are exact.", fencing, tokensExact},
+	{"tokens/fast-clock", 5, "Tokens rise whatever a client's clock says.", fencing, tokensFastClock},
 }
 
 // rising takes the key and releases it, and checks that its token is above last.
@@ -120,11 +120,11 @@ func tokensFastClock(t *trial) {
 }
 
 var raiseChecks = []check{
-	{"raise/larger", "The holder's Acquire with a larger token raises its token to that one.", fencing, raiseLarger},
-	{"raise/smaller", "The holder's Acquire with no larger token leaves its token as it is.", fencing, raiseSmaller},
-	{"raise/repeat", "A raise sent twice raises once.", fencing, raiseRepeat},
-	{"raise/next-above", "The next holder's token is above all that a raise reserved.", fencing, raiseNextAbove},
-	{"raise/foreign", "Only the holder raises its token.", fencing, raiseForeign},
+	{"raise/larger", 5, "The holder's Acquire with a larger token raises its token to that one.", fencing, raiseLarger},
+	{"raise/smaller", 5, "The holder's Acquire with no larger token leaves its token as it is.", fencing, raiseSmaller},
+	{"raise/repeat", 5, "A raise sent twice raises once.", fencing, raiseRepeat},
+	{"raise/next-above", 5, "The next holder's token is above all that a raise reserved.", fencing, raiseNextAbove},
+	{"raise/foreign", 5, "Only the holder raises its token.", fencing, raiseForeign},
 }
 
 // raise asks for the holder's key again, with a token.

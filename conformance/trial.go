@@ -1,9 +1,10 @@
 package conformance
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
+	"hash/fnv"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type trial struct {
 	key     string         // of this run alone
 	waiters sync.WaitGroup // who still uses the trial
 
+	h           Harness
 	unfenced    bool
 	short, late time.Duration
 
@@ -40,14 +42,21 @@ type trial struct {
 }
 
 func newTrial(tb testing.TB, h Harness, c check) *trial {
-	t := &trial{TB: tb, check: c, b: h.New(tb), key: "conformance:" + c.id + ":" + rand.Text()}
-	t.unfenced, t.short, t.late = h.Unfenced, cmp.Or(h.Term, short), h.Late
+	t := &trial{TB: tb, check: c, b: h.New(tb), key: "conformance:" + c.id + ":" + crand.Text()}
+	t.h, t.unfenced, t.short, t.late = h, h.Unfenced, h.Term, h.Late
 	t.peer = t.b
 	if h.Peer != nil {
 		t.peer = h.Peer(tb, t.b)
 	}
 	t.ctx, t.cancel = context.WithTimeout(tb.Context(), budget+100*t.short)
 	return t
+}
+
+// randomly is the random numbers of one goroutine of a random case.
+func (t *trial) randomly(goroutine int) *rand.Rand {
+	id := fnv.New64a()
+	id.Write([]byte(t.id))
+	return rand.New(rand.NewPCG(t.h.Seed, id.Sum64()+uint64(goroutine)))
 }
 
 func (t *trial) Errorf(format string, args ...any) {
@@ -69,7 +78,7 @@ func (t *trial) announce() {
 	t.broken = true
 	t.mu.Unlock()
 	if first {
-		t.TB.Errorf("broken rule %s: %s", t.id, t.rule)
+		t.TB.Errorf("broken rule %s: %s\npart of law %d, %s; seed %d", t.id, t.rule, t.law, laws[t.law-1].name, t.h.Seed)
 	}
 }
 
@@ -100,7 +109,7 @@ func (t *trial) waiter(b backend.Backend) backend.Waiter {
 
 // lease is a new attempt at the key of the trial.
 func (t *trial) lease(ttl time.Duration) backend.Lease {
-	owner := rand.Text()
+	owner := crand.Text()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.owners = append(t.owners, owner)

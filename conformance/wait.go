@@ -11,15 +11,15 @@ import (
 )
 
 var waitChecks = []check{
-	{"wait/free", "Wait for a free key does not wait.", waiting, waitFree},
-	{"wait/own", "Wait by the holder, as after a lost reply, does not wait, and the hold keeps its token.", waiting, waitOwn},
-	{"wait/release", "A waiter gets the key when it is released, by whichever client it waits.", waiting, waitRelease},
-	{"wait/expiry", "A waiter gets the key when the holder's lease runs out.", waiting | expiry, waitExpiry},
-	{"wait/grant", "What a waiter gets is a hold as any other: its own, exclusive, renewable, with a larger token.", waiting, waitGrant},
-	{"wait/floor", "What a waiter gets is at least the floor it asked for.", waiting | fencing, waitFloor},
-	{"wait/term", "The term of what a waiter gets lasts to the end of its validity, and ends.", waiting | expiry, waitTerm},
-	{"wait/cancel", "A cancelled Wait returns at once with the context's error, and harms nobody.", waiting, waitCancel},
-	{"wait/cancel-race", "If a grant races with the cancel of its Wait, the Release that is owed undoes it.", waiting, waitCancelRace},
+	{"wait/free", 13, "Wait for a free key does not wait.", waiting, waitFree},
+	{"wait/own", 4, "Wait by the holder, as after a lost reply, does not wait, and the hold keeps its token.", waiting, waitOwn},
+	{"wait/release", 13, "A waiter gets the key when it is released, by whichever client it waits.", waiting, waitRelease},
+	{"wait/expiry", 13, "A waiter gets the key when the holder's lease runs out.", waiting | expiry, waitExpiry},
+	{"wait/grant", 13, "What a waiter gets is a hold as any other: its own, exclusive, renewable, with a larger token.", waiting, waitGrant},
+	{"wait/floor", 5, "What a waiter gets is at least the floor it asked for.", waiting | fencing, waitFloor},
+	{"wait/term", 2, "The term of what a waiter gets lasts to the end of its validity, and ends.", waiting | expiry, waitTerm},
+	{"wait/cancel", 8, "A cancelled Wait returns at once with the context's error, and harms nobody.", waiting, waitCancel},
+	{"wait/cancel-race", 10, "If a grant races with the cancel of its Wait, the Release that is owed undoes it.", waiting, waitCancelRace},
 }
 
 func waitFree(t *trial) {
