@@ -37,6 +37,7 @@ type Hold struct {
 
 	// Renewal.
 	renewAt time.Time          // zero: no more
+	draws   int                // random times drawn so far
 	queued  bool               // waiting for its turn
 	misses  int                // how many failed in a row
 	miss    error              // the last one

@@ -3,9 +3,10 @@ package mutex
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/distmutex/distmutex/internal/jitter"
 )
 
 // maxCalls bounds the calls of the backend that one session makes by itself at
@@ -26,7 +27,7 @@ func (h *Hold) plan() {
 	if every == 0 || every >= valid {
 		every = valid / 3
 	}
-	h.renewAt = h.term.lease.Start.Add(every - jitter(every/10))
+	h.renewAt = h.term.lease.Start.Add(every - h.jitter(every/10))
 }
 
 // replan sets the time of the next try after one failed: soon, then less often,
@@ -35,14 +36,13 @@ func (h *Hold) replan(now time.Time) {
 	wait := validityOf(h.s.o.TTL) / 64 << min(h.misses, 3)
 	wait = min(wait, h.until(now).Sub(now)/2)
 	h.misses++
-	h.renewAt = now.Add(max(wait-jitter(wait/2), time.Millisecond))
+	h.renewAt = now.Add(max(wait-h.jitter(wait/2), time.Millisecond))
 }
 
-func jitter(most time.Duration) time.Duration {
-	if most <= 0 {
-		return 0
-	}
-	return rand.N(most)
+// jitter draws a time below most.
+func (h *Hold) jitter(most time.Duration) time.Duration {
+	h.draws++
+	return jitter.Of(h.term.lease.Owner, h.draws, most)
 }
 
 // next is how long the timer has to sleep: until a renewal is due, or the loss.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/internal/jitter"
 )
 
 // Session is what one process holds through one backend. Its methods may be
@@ -154,10 +155,10 @@ func (s *Session) abandon(ctx context.Context, l backend.Lease, ready func(conte
 		if ready != nil && ready(ctx) != nil {
 			return
 		}
-		pace := defaultWait()
-		for {
+		for n := 0; ; n++ {
 			err := s.b.Release(ctx, l)
-			if err == nil || errors.Is(err, ErrLost) || isInvalid(err) || !sleep(ctx, pace.NextBackOff()) {
+			pause := 5 * time.Millisecond << min(n, 6)
+			if err == nil || errors.Is(err, ErrLost) || isInvalid(err) || !sleep(ctx, pause/2+jitter.Of(l.Owner, n, pause)) {
 				return
 			}
 		}

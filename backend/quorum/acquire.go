@@ -105,9 +105,6 @@ func (b *ballot) send(l backend.Lease, nodes ...int) {
 		visit.queue(i)
 		b.q.calls.Go(func() {
 			defer visit.leave(i)
-			if probe {
-				defer n.endProbe()
-			}
 			visit.turn(i)
 			n.setDoubt(l.Owner, true)
 			got, err := backend.Lease{}, n.wrap("acquire", l.Key, errReleased)
@@ -116,6 +113,7 @@ func (b *ballot) send(l backend.Lease, nodes ...int) {
 			} else {
 				got, err = n.acquire(b.ctx, l, b.forced || probe)
 			}
+			n.endProbe(probe)
 			b.votes.cast(vote{i, got, err})
 		})
 	}

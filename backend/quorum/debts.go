@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
@@ -11,9 +12,9 @@ import (
 // answers again and forgotten when the lease has ended by itself. The node's
 // mutex guards them.
 type debts struct {
-	leases map[string]backend.Lease // by owner
-	keys   map[string]struct{}      // keys for which a release may be owed
-	timer  *time.Timer              // the next attempt to pay; nil: none
+	leases []backend.Lease     // one for each owner, the oldest debt first
+	keys   map[string]struct{} // keys for which a release may be owed
+	timer  *time.Timer         // the next attempt to pay; nil: none
 	paying bool
 	closed bool
 }
@@ -36,13 +37,18 @@ func (n *node) owe(l backend.Lease) {
 	if d.closed || l.Ended(time.Now()) || !doubted && (another || full) {
 		return // it ends by its term
 	}
-	if d.leases == nil {
-		d.leases, d.keys = make(map[string]backend.Lease), make(map[string]struct{})
+	if d.keys == nil {
+		d.keys = make(map[string]struct{})
 	}
 	if l.Start.IsZero() {
 		l.Start = time.Now()
 	}
-	d.leases[l.Owner], d.keys[l.Key] = l, struct{}{}
+	d.keys[l.Key] = struct{}{}
+	if i := slices.IndexFunc(d.leases, func(old backend.Lease) bool { return old.Owner == l.Owner }); i >= 0 {
+		d.leases[i] = l
+		return
+	}
+	d.leases = append(d.leases, l)
 }
 
 // armLocked sees to it that what is owed is tried some time.
@@ -52,10 +58,10 @@ func (n *node) armLocked() {
 	}
 }
 
-// dueLocked makes the debts payable now: the node has answered.
+// dueLocked makes the debts payable, behind what this answer of the node sets off.
 func (n *node) dueLocked() {
 	if d := &n.owed; d.timer != nil {
-		d.timer.Reset(0)
+		d.timer.Reset(time.Millisecond)
 	}
 }
 
@@ -119,12 +125,15 @@ func (n *node) nextDebt() (backend.Lease, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	d := &n.owed
-	for owner, l := range d.leases {
-		delete(d.leases, owner)
+	for len(d.leases) > 0 {
+		l := d.leases[0]
+		d.leases[0] = backend.Lease{}
+		d.leases = d.leases[1:]
 		if !l.Ended(time.Now()) && !d.closed {
 			return l, true
 		}
 	}
+	d.leases = nil
 	d.paying = false
 	clear(d.keys)
 	return backend.Lease{}, false

@@ -122,7 +122,12 @@ func (n *node) admit(op, key string, forced bool) (probe bool, err error) {
 	return true, nil
 }
 
-func (n *node) endProbe() {
+// endProbe lets the next probe through, if this call was one. It comes before
+// the call's vote: whoever acts on that may ask the node again.
+func (n *node) endProbe(probe bool) {
+	if !probe {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.probing = false

@@ -36,11 +36,10 @@ func (q *Backend) sendRelease(ctx context.Context, l backend.Lease, nodes []int,
 		visit.queue(i)
 		q.calls.Go(func() {
 			defer visit.leave(i)
-			if probe {
-				defer n.endProbe()
-			}
 			visit.turn(i)
-			votes.cast(vote{node: i, err: n.release(ctx, l, forced || probe)})
+			err := n.release(ctx, l, forced || probe)
+			n.endProbe(probe)
+			votes.cast(vote{node: i, err: err})
 		})
 	}
 }

@@ -32,11 +32,9 @@ func (q *Backend) Renew(ctx context.Context, held backend.Lease) error {
 		visit.queue(i)
 		q.calls.Go(func() {
 			defer visit.leave(i)
-			if probe {
-				defer n.endProbe()
-			}
 			visit.turn(i)
 			err := n.call(ctx, "renew", held.Key, forced || probe, func(ctx context.Context) error { return n.b.Renew(ctx, held) })
+			n.endProbe(probe)
 			p.votes.cast(vote{node: i, err: err})
 			if errors.Is(err, backend.ErrLost) {
 				n.refill(ctx, held, visit, p.votes)

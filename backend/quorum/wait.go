@@ -2,12 +2,12 @@ package quorum
 
 import (
 	"context"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/internal/jitter"
 )
 
 const (
@@ -29,7 +29,7 @@ func (q *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 	waited, _ := strconv.Atoi(want.Ticket) // no number: never waited
 	q.awaitHint(ctx, want, waited)
 	if n := min(waited, widest); n > 0 {
-		pause(ctx, rand.N(spread<<n))
+		pause(ctx, jitter.Of(want.Owner, 2*waited, spread<<n))
 	}
 	if err := ctx.Err(); err != nil {
 		return backend.Lease{}, q.failed("wait", want.Key, err)
@@ -55,7 +55,7 @@ func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, waited int)
 			}
 		})
 	}
-	poll := time.NewTimer(pollAfter(waiters > 0, waited))
+	poll := time.NewTimer(pollAfter(want.Owner, waited, waiters > 0))
 	defer poll.Stop()
 	select {
 	case <-hint:
@@ -68,12 +68,12 @@ func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, waited int)
 }
 
 // pollAfter is when to try without a hint: seldom where hints are to be had.
-func pollAfter(hints bool, waited int) time.Duration {
+func pollAfter(owner string, waited int, hints bool) time.Duration {
 	longest := pollMax
 	if !hints {
 		longest = min(pollMax, 20*time.Millisecond<<min(waited, widest))
 	}
-	return longest/2 + rand.N(longest/2)
+	return longest/2 + jitter.Of(owner, 2*waited+1, longest/2)
 }
 
 func pause(ctx context.Context, d time.Duration) {

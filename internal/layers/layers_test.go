@@ -25,12 +25,12 @@ type layer struct {
 var layers = map[string]layer{
 	"backend":           {},
 	"backend/memory":    {ours: []string{"backend"}},
-	"backend/quorum":    {ours: []string{"backend"}, libs: []string{"golang.org/x/sync"}},
+	"backend/quorum":    {ours: []string{"backend", "internal/jitter"}, libs: []string{"golang.org/x/sync"}},
 	"backend/redis":     {ours: []string{"backend", "backend/quorum"}, libs: []string{"github.com/redis/go-redis/v9", "golang.org/x/sync"}},
 	"retry":             {ours: []string{"backend"}, libs: []string{"github.com/cenkalti/backoff/v4"}},
 	"fencing":           {ours: []string{"backend"}},
 	"fencing/fencehttp": {ours: []string{"backend", "fencing"}},
-	"mutex":             {ours: []string{"backend", "fencing", "retry"}, libs: []string{"github.com/cenkalti/backoff/v4", "golang.org/x/sync"}},
+	"mutex":             {ours: []string{"backend", "fencing", "retry", "internal/jitter"}, libs: []string{"github.com/cenkalti/backoff/v4", "golang.org/x/sync"}},
 	"telemetry":         {ours: []string{"backend", "mutex"}, libs: []string{"go.opentelemetry.io/otel"}},
 	"conformance":       {ours: []string{"backend"}, libs: []string{"go.uber.org/goleak", "github.com/anishathalye/porcupine"}},
 }
