@@ -101,7 +101,7 @@ func (g *guard) run(ctx context.Context, inc *incarnation, keys []string, owner 
 		}
 		return reply{}, err
 	}
-	return decode(vs)
+	return guardedAnswers.read(vs)
 }
 
 func flag(on bool) string {

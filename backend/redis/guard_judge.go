@@ -40,7 +40,7 @@ type sight struct {
 func sightOf(info string, durable bool) sight {
 	s := sight{runID: field(info, "run_id"), replID: field(info, "master_replid")}
 	seconds, _ := strconv.ParseInt(field(info, "uptime_in_seconds"), 10, 64)
-	s.uptime = time.Duration(seconds) * time.Second // negative after a step of its clock
+	s.uptime = time.Duration(min(seconds, 1<<32)) * time.Second // negative after a step of its clock
 	s.promoted = strings.Trim(field(info, "master_replid2"), "0") != ""
 	s.durable = durable && field(info, "aof_enabled") == "1"
 	return s

@@ -137,7 +137,7 @@ func statusOf(cmd *goredis.Cmd) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := decode(vs)
+	r, err := statusAnswers.read(vs)
 	return r.status, err
 }
 

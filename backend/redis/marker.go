@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/distmutex/distmutex/backend"
 )
 
 // markerKey is where a database keeps its marker. It has a version and a NUL, as
@@ -33,8 +35,8 @@ func (m marker) String() string {
 	}, " ")
 }
 
-// parseMarker reads a marker. One that can't be read is not an error: it is the
-// marker of nobody we know.
+// parseMarker reads a marker. One that can't be read, or has a MaxTTL that no
+// client can have, is not an error: it is the marker of nobody we know.
 func parseMarker(text string) marker {
 	f := strings.Fields(text)
 	if len(f) != 6 {
@@ -46,6 +48,9 @@ func parseMarker(text string) marker {
 		if n[i], err = strconv.ParseInt(f[3+i], 10, 64); err != nil || n[i] < 0 {
 			return marker{}
 		}
+	}
+	if n[2] > backend.MaxTTL.Milliseconds() {
+		return marker{}
 	}
 	return marker{
 		runID: f[0], replID: f[1], birth: f[2],

@@ -121,7 +121,7 @@ func (b *Backend) renewNatively(ctx context.Context, held backend.Lease) (r repl
 		counter = pipe.GetEx(ctx, counterKey(held.Key), held.TTL+counterLife)
 	}
 	_, _ = pipe.Exec(ctx) // each has its own error
-	err = set.Err()
+	err = wasSet(set)
 	if value.doubtful(err) {
 		b.lanes.linger(held, b.life(held))
 	}

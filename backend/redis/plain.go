@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -20,7 +21,7 @@ func (b *Backend) acquirePlainly(ctx context.Context, want backend.Lease, owner 
 	set := pipe.Do(ctx, "set", want.Key, owner, "NX", "PX", want.TTL.Milliseconds())
 	seen := lookAt(ctx, pipe, want.Key)
 	_, _ = pipe.Exec(ctx) // each has its own error
-	err := set.Err()
+	err := wasSet(set)
 	switch {
 	case err == nil:
 		return reply{status: yes}, nil
@@ -38,6 +39,15 @@ func (b *Backend) acquirePlainly(ctx context.Context, want backend.Lease, owner 
 	// tell, and it is not to shorten what is left.
 	want.TTL = max(want.TTL, min(left, b.maxTTL))
 	return b.renew(ctx, want)
+}
+
+// wasSet is nil if a SET was carried out, and goredis.Nil if its condition did not
+// hold.
+func wasSet(set *goredis.Cmd) error {
+	if set.Err() == nil && set.Val() != "OK" {
+		return fmt.Errorf("%w: %T to SET", errAnswer, set.Val())
+	}
+	return set.Err()
 }
 
 // waitPlainly is what the wait script says.

@@ -4,8 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,19 +23,17 @@ var (
 	//go:embed lua/wait.lua
 	waitLua string
 
-	acquireScript = goredis.NewScript(acquireLua)
-	renewScript   = goredis.NewScript(renewLua)
-	releaseScript = goredis.NewScript(releaseLua)
-	waitScript    = goredis.NewScript(waitLua)
+	acquireScript = script{goredis.NewScript(acquireLua), acquireAnswers}
+	renewScript   = script{goredis.NewScript(renewLua), statusAnswers}
+	releaseScript = script{goredis.NewScript(releaseLua), statusAnswers}
+	waitScript    = script{goredis.NewScript(waitLua), answers{yes: "", gone: "l"}}
 )
 
-// What the scripts begin their answers with.
-const (
-	yes       = 1
-	gone      = 0 // for acquire: held by another
-	otherwise = -1
-	unknown   = -2 // for acquire: the marker is another
-)
+// script is a script with what it answers.
+type script struct {
+	*goredis.Script
+	answers answers
+}
 
 // counterLife is how long a token counter outlives the last lease of its key.
 // Once it has gone, the clocks of the servers keep tokens increasing, as long
@@ -87,19 +83,9 @@ func (s *secret) doubtful(err error) bool {
 	return n > 1 || n == 1 && err != nil && !errors.As(err, &answer)
 }
 
-// reply is what a script said.
-type reply struct {
-	status int64
-	token  backend.Token // acquire: the grant's, or the last one owned
-	left   time.Duration // held by another: the rest of the term; negative: it has none
-	time   time.Time     // acquire: the server's clock
-
-	uncounted error // acquire: why a guarded node's answer does not count
-}
-
 // eval runs a script, wherever its text has gone meanwhile (SCRIPT FLUSH, a
 // restart, another node of the cluster).
-func (b *Backend) eval(ctx context.Context, s *goredis.Script, keys []string, owner *secret, args ...any) (reply, error) {
+func (b *Backend) eval(ctx context.Context, s script, keys []string, owner *secret, args ...any) (reply, error) {
 	args = append([]any{owner}, args...)
 	cmd := s.EvalSha(ctx, b.client, keys, args...)
 	if goredis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
@@ -111,35 +97,7 @@ func (b *Backend) eval(ctx context.Context, s *goredis.Script, keys []string, ow
 		b.reroute(err)
 		return reply{}, err
 	}
-	return decode(vs)
-}
-
-// decode reads an answer: a status, a token if a string is next, milliseconds if
-// there is another integer, and a time if there is another string.
-func decode(vs []any) (r reply, err error) {
-	for i, v := range vs {
-		switch v := v.(type) {
-		case string:
-			var n int64
-			if n, err = strconv.ParseInt(v, 10, 64); err != nil {
-				return reply{}, fmt.Errorf("a script answered a number that is none: %w", err)
-			}
-			if i == 1 {
-				r.token = backend.Token(n)
-			} else {
-				r.time = time.UnixMicro(n)
-			}
-		case int64:
-			if i == 0 {
-				r.status = v
-			} else {
-				r.left = time.Duration(v) * time.Millisecond
-			}
-		default:
-			return reply{}, fmt.Errorf("a script answered %T", v)
-		}
-	}
-	return r, nil
+	return s.answers.read(vs)
 }
 
 func acquireArgs(want backend.Lease, maxTTL time.Duration) []any {

@@ -85,9 +85,9 @@ func (t *Tokens) draw(ctx context.Context, key string, floor backend.Token) (bac
 	case err != nil:
 		return 0, err
 	}
-	token, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("the script answered a token that is none: %w", err)
+	token, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || token == 0 || token > uint64(backend.MaxToken) || backend.Token(token) < floor {
+		return 0, fmt.Errorf("%w: a token that is none, or below the floor", errAnswer)
 	}
 	return backend.Token(token), nil
 }

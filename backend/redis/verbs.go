@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
@@ -30,6 +31,8 @@ func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 		return backend.Lease{}, b.fail(ctx, "acquire", want.Key, err)
 	case r.uncounted != nil:
 		return backend.Lease{}, b.fail(ctx, "acquire", want.Key, r.uncounted)
+	case r.status == yes && r.token < want.Token:
+		return backend.Lease{}, b.fail(ctx, "acquire", want.Key, fmt.Errorf("%w: a token below the floor", errAnswer))
 	case r.status == yes:
 		want.Token = r.token
 		return want, nil
