@@ -75,7 +75,7 @@ func attempt(t *testing.T, befall []int) {
 	if !errors.Is(err, backend.ErrHeld) {
 		_ = q.Release(t.Context(), want)
 	}
-	time.Sleep(begun.Add(3 * time.Second).Sub(time.Now())) // the term is 8 s
+	time.Sleep(time.Until(begun.Add(3 * time.Second))) // the term is 8 s
 	if owners := strings.Join(c.owners(), ","); strings.Contains(owners, "a") {
 		t.Errorf("fates %v: after %v, %q hold the key", befall, err, owners)
 	}
