@@ -134,11 +134,7 @@ func TestReleaseIsNotOvertakenByItsAcquire(t *testing.T) {
 
 func overtake(t *testing.T, s *redistest.Server, b *redis.Backend) {
 	t.Helper()
-	eventually(t, "the server answers", func() bool {
-		l := lease("warm", time.Second)
-		_, err := b.Acquire(t.Context(), l)
-		return errors.Join(err, b.Release(t.Context(), l)) == nil
-	})
+	warm(t, b)
 	s.Freeze()
 	l := lease("k", 30*time.Second)
 	for _, verb := range []string{"acquire", "release"} {
@@ -161,10 +157,7 @@ func TestDelayedAcquireIsUndoneByItsRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			behindProxy(t, func(t *testing.T, _ *redistest.Server, direct *goredis.Client, p *redistest.Proxy) {
 				b := newBackend(t, worst(t, p.Addr, edit))
-				eventually(t, "two connections are ready", func() bool {
-					held, err := b.Acquire(t.Context(), lease("warm", time.Second))
-					return err == nil && b.Release(t.Context(), held) == nil
-				})
+				warm(t, b)
 				p.Delay(500*time.Millisecond, 0)
 				l := lease("k", 30*time.Second)
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

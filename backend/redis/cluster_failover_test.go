@@ -71,20 +71,6 @@ func forgets(t *testing.T, b *redis.Backend, kept, lost string, primary, replica
 	}
 }
 
-// mustInsist acquires, over and over while the outcome is unknown.
-func mustInsist(t *testing.T, b backend.Backend, want backend.Lease) backend.Lease {
-	t.Helper()
-	var got backend.Lease
-	err := insist(t, func() (err error) {
-		got, err = b.Acquire(t.Context(), want)
-		return err
-	})
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return got
-}
-
 // The servers of a Ring know nothing of each other.
 func TestRingAsOneNode(t *testing.T) {
 	t.Parallel()

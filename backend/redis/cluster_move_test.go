@@ -152,13 +152,3 @@ func (l *load) stop() {
 	l.cancel()
 	l.wg.Wait()
 }
-
-// insist repeats a call whose outcome is unknown, until it is known.
-func insist(t *testing.T, call func() error) error {
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		err := call()
-		if err == nil || errors.Is(err, backend.ErrHeld) || errors.Is(err, backend.ErrLost) || time.Now().After(deadline) || t.Context().Err() != nil {
-			return err
-		}
-	}
-}

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	crand "crypto/rand"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -104,6 +105,30 @@ func mustRelease(t *testing.T, b backend.Backend, held backend.Lease) {
 	if err := b.Release(t.Context(), held); err != nil {
 		t.Fatalf("release: %v", err)
 	}
+}
+
+// insist repeats a call whose outcome is unknown, until it is known.
+func insist(t *testing.T, call func() error) error {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		err := call()
+		if err == nil || errors.Is(err, backend.ErrHeld) || errors.Is(err, backend.ErrLost) || time.Now().After(deadline) || t.Context().Err() != nil {
+			return err
+		}
+	}
+}
+
+// mustInsist acquires, over and over while the outcome is unknown.
+func mustInsist(t *testing.T, b backend.Backend, want backend.Lease) backend.Lease {
+	t.Helper()
+	var got backend.Lease
+	err := insist(t, func() (err error) {
+		got, err = b.Acquire(t.Context(), want)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return got
 }
 
 // locks lists the keys on the server that are neither counters nor tombstones.

@@ -79,11 +79,14 @@ func (l *link) read(dir int, out chan<- parcel) {
 func (l *link) passes(dir int, data []byte) bool {
 	if dir == toClient {
 		f := l.losing.Load()
-		if f != nil {
-			l.reset()
-			close(f.done)
+		if f == nil {
+			return true
 		}
-		return f == nil
+		if !f.keep {
+			l.reset()
+		}
+		f.happened()
+		return false
 	}
 	if l.losing.Load() != nil {
 		return true // this connection has its fault already
@@ -93,7 +96,7 @@ func (l *link) passes(dir int, data []byte) bool {
 	case f == nil:
 	case f.request:
 		l.reset()
-		close(f.done)
+		f.happened()
 		return false
 	default:
 		l.losing.Store(f)

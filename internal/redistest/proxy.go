@@ -39,8 +39,12 @@ type fault struct {
 	match   []byte
 	left    int
 	request bool // lose the request itself
+	keep    bool // keep the reply, and the connection open
 	done    chan struct{}
+	once    sync.Once
 }
+
+func (f *fault) happened() { f.once.Do(func() { close(f.done) }) }
 
 // NewProxy puts a proxy in front of the server at target until the test ends.
 func NewProxy(tb testing.TB, target string) *Proxy {
@@ -126,6 +130,12 @@ func (p *Proxy) LoseReply(n int, match string) <-chan struct{} {
 // carried out.
 func (p *Proxy) LoseRequest(n int, match string) <-chan struct{} {
 	return p.arm(&fault{match: []byte(match), left: n, request: true})
+}
+
+// KeepReply is LoseReply for a client with a time-out: the connection stays open,
+// and nothing more comes from it.
+func (p *Proxy) KeepReply(n int, match string) <-chan struct{} {
+	return p.arm(&fault{match: []byte(match), left: n, keep: true})
 }
 
 func (p *Proxy) arm(f *fault) <-chan struct{} {

@@ -1,6 +1,7 @@
 package redistest_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -94,6 +95,31 @@ func TestProxyLosesOneReply(t *testing.T) {
 		<-lost
 		if got := get(t, direct, "n"); got != "3" {
 			t.Errorf("the server carried out %s of 3", got)
+		}
+	})
+}
+
+func TestProxyKeepsOneReply(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		p, c, direct := proxied(t, f)
+		kept := p.KeepReply(1, "incr")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Incr(ctx, "n").Err() }()
+		<-kept
+		if got := get(t, direct, "n"); got != "1" {
+			t.Errorf("the server carried out %s, want 1", got)
+		}
+		select {
+		case err := <-done:
+			t.Errorf("a request whose reply was kept ended with %v", err)
+		default:
+		}
+		set(t, c, "k", "v") // on another connection
+		cancel()
+		p.Cut()
+		if err := <-done; err == nil {
+			t.Error("a reply that was kept arrived")
 		}
 	})
 }
