@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/backend/quorum"
 	"github.com/distmutex/distmutex/backend/redis"
 	"github.com/distmutex/distmutex/internal/redistest"
@@ -19,59 +18,6 @@ func trio(t *testing.T, test func(t *testing.T, s []*redistest.Server), args ...
 		redistest.NeedsControl(t, f)
 		t.Parallel()
 		test(t, redistest.Start(t, f, 3, args...))
-	})
-}
-
-// F25. A node that restarts again while it recovers recovers from then.
-func TestRestartDuringRecoveryBeginsItAnew(t *testing.T) {
-	trio(t, func(t *testing.T, s []*redistest.Server) {
-		o := redis.Options{MaxTTL: time.Second}
-		all := join(t, o, s...)
-		declare(t, all.Quorum)
-		all.cycle(t)
-		all.lines[0].to("")
-		s[2].Restart()
-		if _, at, told := all.persist(t, "k", o.MaxTTL, redis.Delay(o.MaxTTL)/2); !at.IsZero() || told.uncounted[quorum.Recovering] == 0 {
-			t.Errorf("let in at %v, told %+v", at, told)
-		}
-		s[2].Restart()
-		again := time.Now()
-		_, at, _ := all.persist(t, "k", o.MaxTTL, 30*time.Second)
-		if at.IsZero() || at.Sub(again) < redis.Delay(o.MaxTTL) {
-			t.Errorf("let in %v after the second restart, want at least %v", at.Sub(again), redis.Delay(o.MaxTTL))
-		}
-	})
-}
-
-// F4. Two of five forget within a term: nobody notices. Three do: nobody gets in
-// for a while, and tokens go on above those that were forgotten.
-func TestMinorityAndMajorityOfFiveForget(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
-		redistest.NeedsControl(t, f)
-		t.Parallel()
-		s := redistest.Start(t, f, 5)
-		o := redis.Options{MaxTTL: 2 * time.Second}
-		holder, next := join(t, o, s...), join(t, o, s...)
-		declare(t, holder.Quorum)
-		next.cycle(t)
-		held := mustAcquire(t, holder, lease("k", o.MaxTTL))
-		for _, x := range s[:2] {
-			x.Restart()
-		}
-		_, err := next.Acquire(t.Context(), lease("k", o.MaxTTL))
-		if !errors.Is(err, backend.ErrHeld) && time.Now().Before(held.Until()) {
-			t.Errorf("two forgot: got %v, want that it is held", err)
-		}
-		next.cycle(t)
-		s[2].Restart()
-		got, at, told := next.persist(t, "k", o.MaxTTL, 30*time.Second)
-		if at.IsZero() || at.Before(held.Until()) || told.uncounted[quorum.Recovering] == 0 {
-			t.Errorf("three forgot: let in at %v, told %+v", at, told)
-		}
-		if got.Token <= held.Token {
-			t.Errorf("token %d after %d", got.Token, held.Token)
-		}
 	})
 }
 
