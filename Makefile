@@ -1,6 +1,7 @@
 # make test    everything on this machine: the servers are fetched where that is possible
 # make check   what must pass before a change lands (.ci/run)
-# make bench   all benchmarks
+# make bench   ours beside its peers on real servers: the table and the plot of doc/performance.md
+# make micro   the benchmarks of single packages
 # make fuzz    each fuzz test for FUZZTIME
 # make servers only fetches the servers
 
@@ -8,12 +9,15 @@ SHELL    := /usr/bin/env bash -o pipefail
 FUZZTIME ?= 20s
 BENCH    ?= .
 
+# What else the comparison is told, as -scenario one,free or -rounds 3.
+BENCHFLAGS ?=
+
 # The root module and, where there is a go.work, those tied to it.
 MODULES = $(shell go list -m -f '{{.Dir}}')
 each    = set -e; for dir in $(MODULES); do cd "$$dir"; $(1); done
 
 # Cases on real servers mostly sleep: eight at a time, however few cores there are.
-.PHONY: test vet check bench fuzz servers
+.PHONY: test vet check bench micro fuzz servers
 
 test: vet
 	@if [ -n "$$DISTMUTEX_REDIS_SERVERS" ]; then \
@@ -33,6 +37,11 @@ check:
 	.ci/run
 
 bench:
+	@[ -n "$$DISTMUTEX_REDIS_BIN" ] || scripts/servers.sh >&2 || true # what stands on PATH may do
+	@mkdir -p .cache && cd bench && go build -o ../.cache/bench-run . && ../.cache/bench-run -out ../.cache/bench $(BENCHFLAGS)
+	@cd bench && go test -count=1 -v -run='Quorum|Line' . -waiters=10000 | sed -n 's/^ *virtual_test.go:[0-9]*: /virtual time: /p'
+
+micro:
 	@$(call each,go test -run='^$$' -bench='$(BENCH)' -benchmem ./...)
 
 # go test fuzzes one test of one package at a time.

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// holds keeps many locks for as long as the process lives.
+type holds struct {
+	c     client
+	locks []lock
+	cost  footprint // of all
+}
+
+func newHolds(s *spec) (*holds, error) {
+	c, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	j := &holds{c: c}
+	warm := c.lock("bench:warm") // so that the client's own share is not counted
+	if err := warm.Lock(context.Background()); err != nil {
+		return nil, err
+	}
+	if err := warm.Unlock(); err != nil {
+		return nil, err
+	}
+	before := foot()
+	j.locks = make([]lock, s.Goroutines)
+	var g errgroup.Group
+	g.SetLimit(64)
+	for i := range j.locks {
+		key, _ := s.key(i)
+		j.locks[i] = c.lock(key)
+		g.Go(func() error { return j.locks[i].Lock(context.Background()) })
+	}
+	err = g.Wait()
+	time.Sleep(s.Settle)
+	j.cost = foot().less(before)
+	return j, err
+}
+
+func (j *holds) close() { j.c.close() }
+
+func (j *holds) round(o order, r *report) error {
+	time.Sleep(o.For)
+	for _, l := range j.locks {
+		if l.(interface{ Lost() bool }).Lost() {
+			r.Sums["lost"]++
+		}
+	}
+	j.cost.report(r, len(j.locks))
+	return nil
+}
+
+// footprint is what a process has in memory.
+type footprint struct{ goroutines, heap, stack float64 }
+
+func foot() footprint {
+	var m runtime.MemStats
+	for range 3 { // what is freed late, too
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return footprint{float64(runtime.NumGoroutine()), float64(m.HeapAlloc), float64(m.StackInuse)}
+}
+
+func (f footprint) less(g footprint) footprint {
+	return footprint{f.goroutines - g.goroutines, f.heap - g.heap, f.stack - g.stack}
+}
+
+// report says how many goroutines there are for all n, and the bytes of each.
+func (f footprint) report(r *report, n int) {
+	r.Sums["goroutines"] = f.goroutines
+	r.Sums["heap each"] = f.heap / float64(n)
+	r.Sums["stack each"] = f.stack / float64(n)
+}
