@@ -137,7 +137,7 @@ func TestNothingIsRememberedOfManyNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		most := 0
-		for i := range 5000 {
+		for i := range 6000 {
 			l := backend.Lease{Key: fmt.Sprint("name ", i), Owner: fmt.Sprint("o", i), TTL: time.Second, Start: time.Now()}
 			held, err := q.Acquire(t.Context(), l)
 			if err != nil {
@@ -151,11 +151,39 @@ func TestNothingIsRememberedOfManyNames(t *testing.T) {
 			}
 			most = max(most, q.Remembered())
 		}
-		if most > 3000 { // 500 are held at a time
+		t.Logf("at most %d", most)
+		if most > 2000 { // 500 are held at a time
 			t.Errorf("as much as %d is remembered", most)
 		}
 		if err := q.Close(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Case 37: a release that did not reach a node, before anybody knew that it was
+// dead, is made up for when it is back, and not a whole term later.
+func TestReleaseThatANodeMissedIsMadeUpFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(0, 0, 0)
+		var dead atomic.Bool
+		q := c.client(t, nil, func(node int, _ string, _ backend.Lease) fate {
+			return fate{there: ms, lost: node == 2 && dead.Load()}
+		})
+		held := mustAcquire(t, q, "a")
+		time.Sleep(time.Second)
+		dead.Store(true)
+		if err := q.Release(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if n := c.keys(); n != 1 {
+			t.Fatalf("%d nodes hold the key, want the dead one", n)
+		}
+		dead.Store(false)
+		time.Sleep(2 * time.Second)
+		if n := c.keys(); n != 0 {
+			t.Errorf("%d nodes hold the key 2 s after the node is back, want none", n)
 		}
 	})
 }
