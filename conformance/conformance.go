@@ -161,7 +161,7 @@ const (
 func checks() []check {
 	return slices.Concat(
 		exclusionChecks, keyChecks, acquireChecks, termChecks, renewChecks, releaseChecks,
-		tokenChecks, raiseChecks, inputChecks, errorChecks, cancelChecks, waitChecks, lineChecks,
+		tokenChecks, raiseChecks, inputChecks, errorChecks, cancelChecks, waitChecks, lineChecks, historyChecks,
 	)
 }
 
@@ -170,7 +170,7 @@ func (c check) on(tb testing.TB, h Harness, o *outcome) {
 	tb.Helper()
 	t := newTrial(tb, h, c)
 	defer t.tidy()
-	o.backend = fmt.Sprintf("%T", t.b)
+	o.backend = fmt.Sprintf("%T", raw(t.b))
 	if o.Why = c.missing(t); o.Why != "" {
 		if seen := unclaimed[c.id]; seen != nil {
 			o.works = seen(t)

@@ -48,7 +48,6 @@ func simultaneous(t *trial) {
 }
 
 func contention(t *trial) {
-	h := history{unfenced: t.unfenced}
 	var wg sync.WaitGroup
 	for i := range 6 {
 		b := []backend.Backend{t.b, t.peer}[i%2]
@@ -56,13 +55,10 @@ func contention(t *trial) {
 			for n := 0; n < 5 && t.ctx.Err() == nil; {
 				// With a wait and without one, as callers mix.
 				time.Sleep(rand.N(3 * time.Millisecond))
-				hold := h.ask()
 				got, err := t.tryAcquire(b, t.lease(long))
 				switch {
 				case err == nil:
-					h.told(hold, got)
 					time.Sleep(rand.N(time.Millisecond))
-					h.gave(hold)
 					if err := t.tryRelease(b, got); err != nil {
 						t.Errorf("Release by the holder: %v, want nil", err)
 					}
@@ -78,11 +74,10 @@ func contention(t *trial) {
 	if t.ctx.Err() != nil {
 		t.Errorf("not everybody had had the key when the time was up")
 	}
-	h.judge(t)
+	t.judge()
 }
 
 func abandoned(t *trial) {
-	h := history{unfenced: t.unfenced}
 	var wg sync.WaitGroup
 	for i := range 4 {
 		b := []backend.Backend{t.b, t.peer}[i%2]
@@ -90,7 +85,6 @@ func abandoned(t *trial) {
 			for n := 0; n < 4 && t.ctx.Err() == nil; {
 				time.Sleep(rand.N(3 * time.Millisecond))
 				want := t.lease(t.short)
-				hold := h.ask()
 				got, err := t.tryAcquire(b, want)
 				if err != nil {
 					if !errors.Is(err, backend.ErrHeld) {
@@ -98,12 +92,10 @@ func abandoned(t *trial) {
 					}
 					continue
 				}
-				h.told(hold, got)
 				if n++; n%2 == 0 {
 					continue // not heard of again
 				}
 				time.Sleep(rand.N(t.short / 4))
-				h.gave(hold)
 				_ = b.Release(t.ctx, got) // lost, if the machine stalled
 			}
 		})
@@ -112,7 +104,7 @@ func abandoned(t *trial) {
 	if t.ctx.Err() != nil {
 		t.Errorf("not everybody had had the key when the time was up")
 	}
-	h.judge(t)
+	t.judge()
 }
 
 func manyKeys(t *trial) {

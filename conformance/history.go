@@ -1,77 +1,133 @@
 package conformance
 
 import (
-	"cmp"
-	"slices"
+	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
 )
 
-// history is what many holders of one key saw. Its moments are the places in
-// one sequence of events, which orders them even where a clock does not.
+// history is what the clients of a case asked, and what they were answered. Its
+// moments are the places in one sequence of events, which orders them even where
+// a clock does not.
 type history struct {
-	mu       sync.Mutex
-	events   int
-	holds    []*hold
-	unfenced bool
+	mu    sync.Mutex
+	calls []*call     // as they began
+	at    []time.Time // of each event; they never go back
 }
 
-type hold struct {
-	lease       backend.Lease
-	asked, told int       // before the call, after the answer
-	gave        int       // before the release; zero if there was none
-	at          time.Time // of told
+// call is one call of a verb, or with the verb fault something that the harness
+// was asked to do.
+type call struct {
+	client     string
+	verb       string
+	asked, got backend.Lease
+	err        error
+	began      int
+	ended      int // zero: it has not returned
 }
 
-func (h *history) event() int {
-	h.events++
-	return h.events
+// now is the next event. h.mu is held. The first is 1.
+func (h *history) now() int {
+	h.at = append(h.at, time.Now())
+	return len(h.at)
 }
 
-// ask begins an attempt.
-func (h *history) ask() *hold {
+func (h *history) time(event int) time.Time { return h.at[event-1] }
+
+func (h *history) begin(client, verb string, asked backend.Lease) *call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &hold{asked: h.event()}
+	c := &call{client: client, verb: verb, asked: asked, began: h.now()}
+	if asked.Start.IsZero() {
+		c.asked.Start = h.time(c.began)
+	}
+	h.calls = append(h.calls, c)
+	return c
 }
 
-// told says that the attempt was granted. A grant that comes after the end of
-// its validity is no hold.
-func (h *history) told(a *hold, got backend.Lease) {
+func (h *history) end(c *call, got backend.Lease, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	a.lease, a.told, a.at = got, h.event(), time.Now()
-	if a.at.Before(got.Until()) {
-		h.holds = append(h.holds, a)
+	c.got, c.err, c.ended = got, err, h.now()
+	if got.Start.IsZero() {
+		c.got.Start = c.asked.Start
 	}
 }
 
-// gave says that the release begins.
-func (h *history) gave(a *hold) {
+// of is the part of the history that is about one key.
+func (h *history) of(key string) *history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	a.gave = h.event()
-}
-
-// judge compares all holds, in the order in which they were told, two by two.
-func (h *history) judge(t *trial) {
-	t.Helper()
-	slices.SortFunc(h.holds, func(a, b *hold) int { return cmp.Compare(a.told, b.told) })
-	for i, a := range h.holds {
-		for _, b := range h.holds[i+1:] {
-			ta, tb := a.lease.Token, b.lease.Token
-			released := a.gave > 0 && a.gave < b.told
-			switch {
-			case !released && b.at.Before(a.lease.Until()):
-				t.Fatalf("two held the key at once: one with token %d, the other with %d", ta, tb)
-			case h.unfenced:
-			case ta == tb:
-				t.Fatalf("two holds share the token %d", ta)
-			case (released || a.told < b.asked) && ta > tb:
-				t.Fatalf("the token went back: %d, and in a later hold %d", ta, tb)
-			}
+	part := &history{at: h.at}
+	for _, c := range h.calls {
+		if c.asked.Key == key || c.verb == "fault" {
+			copied := *c
+			part.calls = append(part.calls, &copied)
 		}
 	}
+	return part
+}
+
+// asks says that the call may end in a grant.
+func (c *call) asks() bool { return c.verb == "acquire" || c.verb == "wait" }
+
+func (c *call) granted() bool { return c.asks() && c.ended > 0 && c.err == nil && c.got.TTL > 0 }
+
+// hint says that a Wait ended without a grant.
+func (c *call) hint() bool { return c.verb == "wait" && c.err == nil && c.ended > 0 && c.got.TTL == 0 }
+
+// unknown says that the call may have had its effect or not, or may have it yet.
+func (c *call) unknown() bool {
+	return c.ended == 0 || c.err != nil && !errors.Is(c.err, backend.ErrHeld) && !errors.Is(c.err, backend.ErrLost) && !c.invalid()
+}
+
+func (c *call) invalid() bool {
+	var invalid *backend.InvalidError
+	return errors.As(c.err, &invalid)
+}
+
+// recorded is a client of the store whose calls are written down.
+type recorded struct {
+	backend.Backend
+	name string
+	h    *history
+}
+
+func (r *recorded) Unwrap() backend.Backend { return r.Backend }
+
+func (r *recorded) Acquire(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+	c := r.h.begin(r.name, "acquire", want)
+	got, err := r.Backend.Acquire(ctx, want)
+	r.h.end(c, got, err)
+	return got, err
+}
+
+func (r *recorded) Renew(ctx context.Context, held backend.Lease) error {
+	c := r.h.begin(r.name, "renew", held)
+	err := r.Backend.Renew(ctx, held)
+	r.h.end(c, backend.Lease{}, err)
+	return err
+}
+
+func (r *recorded) Release(ctx context.Context, held backend.Lease) error {
+	c := r.h.begin(r.name, "release", held)
+	err := r.Backend.Release(ctx, held)
+	r.h.end(c, backend.Lease{}, err)
+	return err
+}
+
+// recordedWaiter is the Waiter of a recorded client.
+type recordedWaiter struct {
+	*recorded
+	waiter backend.Waiter
+}
+
+func (r recordedWaiter) Wait(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+	c := r.h.begin(r.name, "wait", want)
+	got, err := r.waiter.Wait(ctx, want)
+	r.h.end(c, got, err)
+	return got, err
 }

@@ -21,21 +21,17 @@ func lineHandOver(t *trial) { t.turns(2, 20) }
 
 // turns has some waiters take turns.
 func (t *trial) turns(waiters, each int) {
-	h := history{unfenced: t.unfenced}
 	var wg sync.WaitGroup
 	for i := range waiters {
 		b := []backend.Backend{t.b, t.peer}[i%2]
 		wg.Go(func() {
 			for n := range each {
-				hold := h.ask()
 				got, err := t.lock(t.ctx, b, long, 0)
 				if err != nil {
 					t.Errorf("a waiter had had the key %d times of %d when the time was up: %v", n, each, err)
 					return
 				}
-				h.told(hold, got)
 				time.Sleep(time.Millisecond)
-				h.gave(hold)
 				if err := t.tryRelease(b, got); err != nil {
 					t.Errorf("Release by the holder: %v, want nil", err)
 				}
@@ -43,7 +39,7 @@ func (t *trial) turns(waiters, each int) {
 		})
 	}
 	wg.Wait()
-	h.judge(t)
+	t.judge()
 }
 
 func lineCancelledHead(t *trial) {

@@ -17,7 +17,7 @@ type planted struct {
 }
 
 func faults() []planted {
-	return slices.Concat(holdFaults, termFaults, endFaults, tokenFaults, doorFaults, cancelFaults, waitFaults)
+	return slices.Concat(holdFaults, termFaults, endFaults, tokenFaults, doorFaults, cancelFaults, waitFaults, historyFaults)
 }
 
 func harness(fault func(*faulty)) conformance.Harness {

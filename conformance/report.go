@@ -158,11 +158,11 @@ func (r *report) String() string {
 		case broken:
 			for _, o := range v.Cases {
 				if o.Result == broken {
-					fmt.Fprintf(&b, "%36s%s: %s\n", "BROKEN ", o.ID, o.Rule)
+					fmt.Fprintf(&b, "%36s%s: %s\n", "", o.ID, o.Rule)
 				}
 			}
 		case inPart:
-			fmt.Fprintf(&b, "%36s%d of %d cases: %s\n", "not checked in ", missed, len(v.Cases), v.Why)
+			fmt.Fprintf(&b, "%36snot checked in %d of %d cases: %s\n", "", missed, len(v.Cases), v.Why)
 		case notChecked, elsewhere:
 			fmt.Fprintf(&b, "%36s%s\n", "", v.Why)
 		}

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,9 +79,10 @@ func TestReportReadsLikeACertificate(t *testing.T) {
 		"broken": {false, []string{
 			"broken rule release/never-granted: A lease that was never granted may be released",
 			"part of law 10, no orphans; seed ",
+			"client A   acquire for 20s",
 			"the contract is BROKEN",
 			"BROKEN        10 no orphans",
-			"BROKEN release/never-granted: A lease",
+			"    release/never-granted: A lease",
 		}},
 		"skips some": {false, []string{"skipped by the harness, which claims what it needs: tokens/over-release, tokens/over-expiry"}},
 		"skips all":  {true, []string{"nothing was checked: the harness skipped every case", "--- SKIP: TestGuest "}},
@@ -103,9 +105,22 @@ func TestReportReadsLikeACertificate(t *testing.T) {
 	}
 }
 
-func TestReportIsKeptAsJSON(t *testing.T) {
+func TestReportAndPicturesAreKept(t *testing.T) {
 	dir := t.TempDir()
 	guest(t, "broken", "DISTMUTEX_CONFORMANCE_DIR="+dir, "DISTMUTEX_CONFORMANCE_SEED=7")
+	picture, err := os.Open(filepath.Join(dir, "TestGuest-release-never-granted.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer picture.Close()
+	var root struct {
+		XMLName xml.Name
+		Texts   []string `xml:"text"`
+	}
+	if err := xml.NewDecoder(picture).Decode(&root); err != nil || root.XMLName.Local != "svg" ||
+		!strings.HasPrefix(root.Texts[0], "release/never-granted: A lease that was never granted") {
+		t.Errorf("the picture: %v, %+v", err, root)
+	}
 	text, err := os.ReadFile(filepath.Join(dir, "TestGuest.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -35,18 +35,23 @@ type trial struct {
 	unfenced    bool
 	short, late time.Duration
 
+	history history
+
 	mu     sync.Mutex
 	broken bool            // the rule has been printed
+	found  *violation      // what the history shows to be wrong
 	owners []string        // all that were drawn
 	asked  []backend.Lease // what may have been granted
 }
 
 func newTrial(tb testing.TB, h Harness, c check) *trial {
-	t := &trial{TB: tb, check: c, b: h.New(tb), key: "conformance:" + c.id + ":" + crand.Text()}
+	raw := h.New(tb)
+	t := &trial{TB: tb, check: c, key: "conformance:" + c.id + ":" + crand.Text()}
 	t.h, t.unfenced, t.short, t.late = h, h.Unfenced, h.Term, h.Late
+	t.b = &recorded{raw, "client", &t.history}
 	t.peer = t.b
 	if h.Peer != nil {
-		t.peer = h.Peer(tb, t.b)
+		t.peer = &recorded{h.Peer(tb, raw), "peer", &t.history}
 	}
 	t.ctx, t.cancel = context.WithTimeout(tb.Context(), budget+100*t.short)
 	return t
@@ -87,6 +92,9 @@ func (t *trial) announce() {
 func (t *trial) tidy() {
 	t.cancel()
 	t.waiters.Wait()
+	if t.broken {
+		t.show()
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), soon)
 	defer cancel()
 	t.mu.Lock()
@@ -102,10 +110,17 @@ func (t *trial) note(l backend.Lease) {
 	t.asked = append(t.asked, l)
 }
 
+// waiter is the Waiter of a client, nil if it has none.
 func (t *trial) waiter(b backend.Backend) backend.Waiter {
-	w, _ := backend.As[backend.Waiter](b)
+	w, ok := backend.As[backend.Waiter](b)
+	if r, is := b.(*recorded); is && ok {
+		return recordedWaiter{r, w}
+	}
 	return w
 }
+
+// raw is what the harness made.
+func raw(b backend.Backend) backend.Backend { return b.(*recorded).Backend }
 
 // lease is a new attempt at the key of the trial.
 func (t *trial) lease(ttl time.Duration) backend.Lease {
