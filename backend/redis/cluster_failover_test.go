@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/backend/redis"
 	"github.com/distmutex/distmutex/internal/redistest"
@@ -69,52 +67,4 @@ func forgets(t *testing.T, b *redis.Backend, kept, lost string, primary, replica
 	if after := mustInsist(t, b, lease(kept, time.Second)); after.Token <= keeps.Token {
 		t.Errorf("token %d came after %d", after.Token, keeps.Token)
 	}
-}
-
-// The servers of a Ring know nothing of each other.
-func TestRingAsOneNode(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
-		servers := redistest.Start(t, f, 2)
-		conformOf(t, f, func(t testing.TB) *redis.Backend { return over(t, ringOf(servers)) })
-		ring := ringOf(servers)
-		b, other := over(t, ring), over(t, ringOf(servers))
-		for _, s := range servers {
-			wakes(t, b, other, keyOnShard(t, ring, s))
-		}
-	})
-}
-
-func TestRingThatIsDown(t *testing.T) {
-	real(t, func(t *testing.T, s *redistest.Server) {
-		ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"only": s.Addr}, HeartbeatFrequency: 10 * time.Millisecond, MaxRetries: -1})
-		b := over(t, ring)
-		held := mustAcquire(t, b, lease("k", time.Second))
-		s.Kill()
-		eventually(t, "the ring knows that it is down", func() bool { return ring.Len() == 0 })
-		for op, call := range verbs(b, held) {
-			if err := call(t.Context()); err == nil || errors.Is(err, backend.ErrHeld) || errors.Is(err, backend.ErrLost) {
-				t.Errorf("%s: got %v, want an unknown outcome", op, err)
-			}
-		}
-	})
-}
-
-func ringOf(servers []*redistest.Server) *goredis.Ring {
-	addrs := map[string]string{}
-	for _, s := range servers {
-		addrs[s.Addr] = s.Addr
-	}
-	return goredis.NewRing(&goredis.RingOptions{Addrs: addrs, HeartbeatFrequency: time.Minute})
-}
-
-func keyOnShard(t *testing.T, ring *goredis.Ring, s *redistest.Server) string {
-	t.Helper()
-	for key := range slices.Values([]string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}) {
-		if shard, err := ring.GetShardClientForKey(key); err == nil && shard.Options().Addr == s.Addr {
-			return key
-		}
-	}
-	t.Fatalf("no key on %s", s.Addr)
-	return ""
 }

@@ -49,6 +49,59 @@ func movesASlot(t *testing.T, c *redistest.Cluster) {
 	t.Logf("%d renewals, %d refusals, %d holds; %d calls were to be repeated", load.renewed.Load(), load.refused.Load(), load.granted.Load(), load.again.Load())
 }
 
+// movesASlotAtonce has the servers themselves move the slot of locks round all
+// masters, while they are renewed, asked for, waited for, acquired and released.
+// Nothing is refused then.
+func movesASlotAtonce(t *testing.T, c *redistest.Cluster) {
+	if f := c.Masters[0].Flavour; f == redistest.Redis7 {
+		t.Skipf("nothing to check: %s moves slots key by key", f)
+	}
+	b, other := overCluster(t, c), overCluster(t, c)
+	held := mustAcquire(t, b, lease("{s}held", 30*time.Second))
+	load := startLoad(t, b, held)
+	for range c.Masters {
+		awaited := mustAcquire(t, b, lease("{s}awaited", 20*time.Second))
+		next := make(chan backend.Lease, 1)
+		go func() { next <- queue(t, other, awaited.Key) }()
+		load.round(t)
+		to := c.MigrateAtonce("{s}")
+		if got := locks(t, to.Client()); !slices.Contains(got, held.Key) || !slices.Contains(got, awaited.Key) {
+			t.Errorf("the new master has %q", got)
+		}
+		load.round(t)
+		mustRelease(t, b, awaited)
+		got := <-next
+		if got.Token <= awaited.Token {
+			t.Errorf("token %d came after %d", got.Token, awaited.Token)
+		}
+		mustRelease(t, other, got)
+	}
+	load.stop()
+	mustRelease(t, b, held)
+	wakes(t, b, other, held.Key)
+	if n := load.again.Load(); n > 0 {
+		t.Errorf("%d calls had to be repeated", n)
+	}
+	t.Logf("%d renewals, %d refusals, %d holds", load.renewed.Load(), load.refused.Load(), load.granted.Load())
+}
+
+// queue waits for a lock until it has it.
+func queue(t *testing.T, b *redis.Backend, key string) backend.Lease {
+	for t.Context().Err() == nil {
+		want := lease(key, 20*time.Second)
+		_, err := b.Wait(t.Context(), want)
+		if err == nil {
+			if want, err = b.Acquire(t.Context(), want); err == nil {
+				return want
+			}
+		}
+		if err != nil && !errors.Is(err, backend.ErrHeld) {
+			t.Errorf("wait: %v", err)
+		}
+	}
+	return backend.Lease{}
+}
+
 // load is what goes on with the locks of one slot.
 type load struct {
 	cancel                           context.CancelFunc

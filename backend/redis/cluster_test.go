@@ -68,6 +68,7 @@ func TestClusterAsOneNode(t *testing.T) {
 		t.Run("Wakes", func(t *testing.T) { wakesOnAllNodes(t, c) })
 		t.Run("Open", func(t *testing.T) { opensCluster(t, c) })
 		t.Run("MovesASlot", func(t *testing.T) { movesASlot(t, c) })
+		t.Run("MovesASlotAtonce", func(t *testing.T) { movesASlotAtonce(t, c) })
 	})
 }
 

@@ -161,6 +161,24 @@ func (m *Migration) End() {
 	}
 }
 
+// MigrateAtonce has the servers themselves move a key's slot to another master,
+// and returns that when all masters know. It takes Redis 8.4 or Valkey 9.
+func (c *Cluster) MigrateAtonce(key string) *Server {
+	c.tb.Helper()
+	from, slot := c.Owner(key), c.slot(key)
+	to := c.Masters[(slices.Index(c.Masters, from)+1)%len(c.Masters)]
+	switch from.Flavour {
+	case Redis8:
+		admin(c.tb, to, "cluster", "migration", "import", slot, slot)
+	case Valkey9:
+		admin(c.tb, from, "cluster", "migrateslots", "slotsrange", slot, slot, "node", c.id(to))
+	default:
+		c.tb.Fatalf("%s moves slots key by key", from.Flavour)
+	}
+	c.await("the slot has moved", c.Masters, func(s *Server) bool { return c.OwnerBy(s, key) == to })
+	return to
+}
+
 func (c *Cluster) slot(key string) int {
 	n, err := c.running()[0].Client().ClusterKeySlot(c.tb.Context(), key).Result()
 	if err != nil {
