@@ -1,0 +1,156 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+// epoch is when a bubble begins: midnight UTC, 2000-01-01.
+const epoch = 946_684_800 * time.Second
+
+// world is one run of a plan.
+type world struct {
+	plan  *Plan
+	trace bool
+	begun time.Time
+	log   *ledger
+
+	nodes     []*node
+	clients   []*client
+	resources [keys]*resource
+
+	mu     sync.Mutex
+	owners map[string]owner
+	drawn  [][keys]int
+	tokens [keys]backend.Token // of the Source
+	asked  []int               // draws from the Source, by client
+}
+
+// Report is what came of a run.
+type Report struct {
+	Breaches []Breach
+	Hash     uint64 // of all events and their instants
+	Attempts int
+	Holds    int
+	Writes   int
+	Stale    int // writes that the resource refused
+	Timeline []string
+}
+
+// Run runs a plan in a bubble of its own.
+func Run(t *testing.T, p Plan, trace bool) (r Report) {
+	synctest.Test(t, func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, uint64(p.Seed))
+		w := newWorld(&p, trace)
+		w.run()
+		r = w.report()
+	})
+	return r
+}
+
+func newWorld(p *Plan, trace bool) *world {
+	w := &world{plan: p, trace: trace, begun: time.Now(), owners: make(map[string]owner), drawn: make([][keys]int, len(p.Clients)), asked: make([]int, len(p.Clients))}
+	w.log = newLedger(w)
+	for i, n := range p.Nodes {
+		w.nodes = append(w.nodes, newNode(w, i, n))
+	}
+	for i := range w.resources {
+		w.resources[i] = &resource{w: w}
+	}
+	return w
+}
+
+func (w *world) now() time.Duration { return time.Since(w.begun) }
+
+func (w *world) run() {
+	for i := range w.plan.Clients {
+		c, err := newClient(w, i)
+		if err != nil {
+			w.log.breach(Truth, "client %d did not begin: %v", i, err)
+			return
+		}
+		w.clients = append(w.clients, c)
+	}
+	for _, f := range w.plan.Faults {
+		if f.Kind >= Crash {
+			time.AfterFunc(f.At, func() { w.nodes[f.Node].suffer(f) })
+		}
+	}
+	var programs sync.WaitGroup
+	for _, c := range w.clients {
+		programs.Go(func() {
+			c.greet()
+			for i := range c.plan.Programs {
+				programs.Go(func() { c.run(i) })
+			}
+		})
+	}
+	programs.Wait()
+	w.recover()
+	w.close()
+	w.log.judge()
+}
+
+// recover waits until the faults are over and what they left behind has ended,
+// and lets everybody have every lock once more, at the same time.
+func (w *world) recover() {
+	time.Sleep(max(0, horizon-w.now()) + delay + 2*maxTTL)
+	var all sync.WaitGroup
+	for _, c := range w.clients {
+		if c.dead() {
+			continue
+		}
+		for key := range keys {
+			all.Go(func() { c.getsLock(key) })
+		}
+	}
+	all.Wait()
+	time.Sleep(w.plan.NodeTimeout + w.plan.Latency + w.plan.TTL/2) // MinHold may keep them
+	w.quiet()
+}
+
+// close ends all clients. The bubble fails if a goroutine is left.
+func (w *world) close() {
+	for _, c := range w.clients {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		if err := c.now().Close(ctx); err != nil && !c.dead() {
+			w.log.breach(Quiet, "client %d did not close: %v", c.id, err)
+		}
+		if err := c.nodes.Close(ctx); err != nil {
+			w.log.breach(Quiet, "the quorum of client %d did not close: %v", c.id, err)
+		}
+		cancel()
+	}
+}
+
+func (w *world) report() Report {
+	l := w.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Report{
+		Breaches: l.breaches, Hash: l.hash, Attempts: len(l.attempts),
+		Holds: len(l.holds), Writes: l.writes, Stale: l.stale, Timeline: l.timeline(),
+	}
+}
+
+// draws counts what a client asked the Source for.
+func (w *world) draws(client int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked[client]++
+	return w.asked[client]
+}
+
+// next draws a token.
+func (w *world) next(key int, floor backend.Token) backend.Token {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tokens[key] = max(w.tokens[key]+1, floor)
+	return w.tokens[key]
+}
