@@ -19,6 +19,7 @@ type grants struct {
 type grant struct {
 	token backend.Token
 	ends  time.Time
+	shut  map[int]bool // nodes on which it was released already
 }
 
 // keep notes or renews l. What is never released is forgotten after its end.
@@ -37,7 +38,29 @@ func (g *grants) keep(l backend.Lease) {
 	if g.byOwner == nil {
 		g.byOwner = make(map[string]grant)
 	}
-	g.byOwner[l.Owner] = grant{l.Token, l.Start.Add(l.TTL)}
+	g.byOwner[l.Owner] = grant{l.Token, l.Start.Add(l.TTL), g.byOwner[l.Owner].shut}
+}
+
+// shut notes that the owner is released on a node although its hold goes on, so
+// that nothing acquires with it there again.
+func (g *grants) shut(owner string, node int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	old, ok := g.byOwner[owner]
+	if !ok {
+		return
+	}
+	if old.shut == nil {
+		old.shut = make(map[int]bool)
+	}
+	old.shut[node] = true
+	g.byOwner[owner] = old
+}
+
+func (g *grants) isShut(owner string, node int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.byOwner[owner].shut[node]
 }
 
 func (g *grants) token(owner string) (backend.Token, bool) {

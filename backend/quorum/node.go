@@ -78,6 +78,13 @@ func (n *node) isAside(now time.Time) bool {
 	return n.asideLocked(now)
 }
 
+// isOfUse says whether the node is not set aside and its answers count.
+func (n *node) isOfUse(now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.uncounted == nil && !n.asideLocked(now)
+}
+
 func (n *node) asideLocked(now time.Time) bool {
 	return n.missed >= misses || !n.silent.IsZero() && now.Sub(n.silent) > n.q.suspicion()
 }

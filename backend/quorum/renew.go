@@ -54,7 +54,8 @@ func (q *Backend) Renew(ctx context.Context, held backend.Lease) error {
 // turn, so that a release comes behind it.
 func (n *node) refill(ctx context.Context, held backend.Lease, v *visit, votes *votes) {
 	<-votes.over
-	if votes.failed() || v.isReleased(held.Owner) || !time.Now().Before(held.Until()) {
+	grants := &n.q.grants
+	if votes.failed() || v.isReleased(held.Owner) || grants.isShut(held.Owner, n.index) || !time.Now().Before(held.Until()) {
 		return
 	}
 	n.setDoubt(held.Owner, true)
@@ -62,6 +63,7 @@ func (n *node) refill(ctx context.Context, held backend.Lease, v *visit, votes *
 	if errors.Is(err, backend.ErrHeld) || time.Now().Before(held.Until()) {
 		return
 	}
+	grants.shut(held.Owner, n.index)
 	n.release(ctx, held, false) // it may have come too late to be covered by this renewal
 }
 

@@ -130,12 +130,12 @@ func (q *Backend) verifyAll(ctx context.Context) error {
 	return nil
 }
 
-// fewAnswer says that fewer than a majority of the nodes are in use, so that
-// those set aside are asked as well.
+// fewAnswer says that fewer than a majority of the nodes are in use and count, so
+// that those set aside are asked as well.
 func (q *Backend) fewAnswer() bool {
 	now, used := time.Now(), 0
 	for _, n := range q.nodes {
-		if !n.isAside(now) {
+		if n.isOfUse(now) {
 			used++
 		}
 	}
