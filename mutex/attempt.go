@@ -24,14 +24,11 @@ func (s *Session) lock(ctx context.Context, key string, try, byLock bool) (h *Ho
 	ctx, end := s.observe(ctx, Event{Op: OpLock, Key: key, Try: try})
 	defer func() { end(err) }()
 
-	// The backend is called with a context that Close ends too.
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(s.closing, func() { cancel(ErrClosed) })()
-
 	a := &attempt{s: s, key: key, try: try, byLock: byLock}
-	if h, err = a.run(inner); err != nil {
-		return nil, a.failure(ctx, inner, err)
+	a.call = callCtx{Context: ctx, closing: s.closing} // Close ends it too
+	defer a.call.stop()
+	if h, err = a.run(&a.call); err != nil {
+		return nil, a.failure(ctx, err)
 	}
 	return h, nil
 }
@@ -41,6 +38,7 @@ type attempt struct {
 	s           *Session
 	key         string
 	try, byLock bool
+	call        callCtx
 
 	want  backend.Lease
 	slept time.Duration // at want.Start
@@ -50,6 +48,8 @@ type attempt struct {
 	contended bool // somebody else was seen to hold the lock
 	hasty     int  // how often in a row Wait returned nearly at once
 	pace      backoff.BackOff
+
+	held Hold // what comes of it; here, to be one piece of memory
 }
 
 func (a *attempt) run(ctx context.Context) (*Hold, error) {
@@ -74,11 +74,20 @@ func (a *attempt) run(ctx context.Context) (*Hold, error) {
 
 // through makes attempts until one succeeds or there is a reason to give up.
 func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
-	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: newOwner()}
+	left, apart := a.s.inherit(g)
+	if left != nil {
+		if h, err := a.succeed(ctx, g, left); h != nil || err != nil {
+			return h, err
+		}
+	}
+	if apart && !sleep(ctx, apartFor) {
+		return nil, ctx.Err()
+	}
+	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
 	for {
 		t, err := a.acquire(ctx)
 		if err == nil {
-			return a.hold(ctx, g, t)
+			return a.begin(ctx, g, t)
 		}
 		if a.try || !errors.Is(err, ErrHeld) {
 			return nil, err
@@ -86,7 +95,7 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 		a.contended = true
 		t, err = a.wait(ctx)
 		if err == nil && t.good {
-			return a.hold(ctx, g, t)
+			return a.begin(ctx, g, t)
 		}
 		if err != nil {
 			return nil, err
@@ -125,7 +134,7 @@ func (a *attempt) wait(ctx context.Context) (term, error) {
 			return term{}, err
 		}
 	}
-	a.want.Owner = newOwner()
+	a.want.Owner = a.s.owners.next()
 	if a.s.waiter == nil {
 		a.owed = false
 		return term{}, a.rest(ctx)
@@ -171,9 +180,9 @@ func (a *attempt) rest(ctx context.Context) error {
 }
 
 // failure makes the error that the caller of Lock sees.
-func (a *attempt) failure(ctx, inner context.Context, err error) error {
+func (a *attempt) failure(ctx context.Context, err error) error {
 	why := ctx.Err()
-	if why == nil && errors.Is(context.Cause(inner), ErrClosed) {
+	if why == nil && a.s.closing.Err() != nil {
 		why, err = ErrClosed, ErrClosed // not the cancellation that we made of it
 	}
 	if why == nil {

@@ -15,6 +15,10 @@ type gate struct {
 	needed int   // how many callers and holds refer to it; under Session.mu, like the rest
 	holder *Hold // the hold for which the gate is shut
 	locked *Hold // what Unlock and Current of a Leased are about
+
+	waiting int     // how many callers wait at it, and will take what was left
+	left    *legacy // a lease for the next who passes
+	apart   bool    // the next who passes keeps off the key for a moment
 }
 
 // enter passes the gate of key, or says why not: the end of ctx, or ErrHeld if
@@ -27,7 +31,7 @@ func (s *Session) enter(ctx context.Context, key string, try bool) (*gate, error
 	case try:
 		err = ErrHeld
 	default:
-		err = g.sem.Acquire(ctx, 1)
+		err = s.line(ctx, g)
 	}
 	if err != nil {
 		s.leave(g)
@@ -36,14 +40,35 @@ func (s *Session) enter(ctx context.Context, key string, try bool) (*gate, error
 	return g, nil
 }
 
+// line waits at the gate.
+func (s *Session) line(ctx context.Context, g *gate) error {
+	s.mu.Lock()
+	g.waiting++
+	s.mu.Unlock()
+	err := g.sem.Acquire(ctx, 1)
+	s.mu.Lock()
+	g.waiting--
+	var l *legacy
+	if err != nil {
+		l = s.disown(g)
+	}
+	s.mu.Unlock()
+	if l != nil {
+		s.abandon(ctx, l.term.lease, nil)
+	}
+	return err
+}
+
 // gate finds or makes the gate of key; leave gives it back.
 func (s *Session) gate(key string) *gate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.gates[key]
 	if g == nil {
-		g = &gate{key: key, sem: semaphore.NewWeighted(1)}
-		s.gates[key] = g
+		if g = s.spare; g == nil {
+			g = &gate{sem: semaphore.NewWeighted(1)}
+		}
+		s.spare, g.key, s.gates[key] = nil, key, g
 	}
 	g.needed++
 	return g
@@ -58,6 +83,7 @@ func (s *Session) leave(g *gate) {
 func (s *Session) drop(g *gate) {
 	if g.needed--; g.needed == 0 {
 		delete(s.gates, g.key)
+		s.spare = g
 	}
 }
 
@@ -79,6 +105,10 @@ func (s *Session) pass(g *gate, h *Hold, byLock bool) bool {
 func (s *Session) open(h *Hold, keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.openLocked(h, keep)
+}
+
+func (s *Session) openLocked(h *Hold, keep bool) {
 	h.gate.holder = nil
 	h.gate.sem.Release(1)
 	if !keep {

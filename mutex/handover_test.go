@@ -12,16 +12,17 @@ import (
 	"github.com/distmutex/distmutex/mutex"
 )
 
-// Case 42: however many goroutines of a session wait, a hand-over among them is
-// one release and one acquire, also where the backend can't wake anybody.
+// Case 42: however many goroutines of a session wait, a hand-over among them
+// costs a release and an acquire at most, also where the backend can't wake
+// anybody.
 func TestHandOverCostsTheSameHoweverManyGoroutinesWait(t *testing.T) {
 	for _, waiters := range []int{3, 30, 300} {
 		bubble(t, func(t *testing.T) {
 			n := newNetwork()
 			m := newMutex(t, n, nil)
 			inTurns(t, waiters, func(int) mutex.Mutex { return m })
-			if got := len(n.all("")); got != 2*waiters {
-				t.Errorf("%d calls for %d holds; want two each", got, waiters)
+			if got := len(n.all("")); got > 2*waiters {
+				t.Errorf("%d calls for %d holds; want two each at most", got, waiters)
 			}
 		})
 	}

@@ -13,7 +13,8 @@ import (
 // methods may be called at the same time, and still after its end.
 type Hold struct {
 	s     *Session
-	gate  *gate
+	key   string
+	gate  *gate // until it is forgotten
 	token backend.Token
 	link  context.Context // for the observer; nil without one
 	since time.Time       // when the caller was told
@@ -23,6 +24,7 @@ type Hold struct {
 
 	mu    sync.Mutex
 	term  term
+	turns turns
 	timer *time.Timer
 	lost  chan struct{}                               // made when somebody asks for it
 	ctxs  map[context.Context]context.CancelCauseFunc // likewise
@@ -48,23 +50,17 @@ type Hold struct {
 	free chan struct{} // made by who waits for that
 
 	// Release.
-	given   bool // Unlock was called
-	settled bool // result is what every further Unlock returns
-	unsure  bool // the outcome of Unlock is unknown: it can be repeated
+	call    callCtx // of the first Unlock
+	given   bool    // Unlock was called
+	settled bool    // result is what every further Unlock returns
+	unsure  bool    // the outcome of Unlock is unknown: it can be repeated
 	result  error
 	owed    bool // the lease is still to be released
 	parked  bool // the timer will do it, when MinHold has passed
 }
 
-func newHold(s *Session, g *gate, t term, now time.Time) *Hold {
-	return &Hold{
-		s: s, gate: g, token: t.lease.Token, term: t, since: now, owed: true,
-		limit: t.lease.Start.Add(s.o.MaxHold),
-	}
-}
-
 // Key is what is locked.
-func (h *Hold) Key() string { return h.gate.key }
+func (h *Hold) Key() string { return h.key }
 
 // Token orders the holds of a key: a later one has a larger token. Zero means
 // that the backend does not fence.
@@ -178,7 +174,7 @@ func (h *Hold) lose(now time.Time, why Reason, cause error) {
 	if h.over {
 		return
 	}
-	h.err = &LostError{Key: h.gate.key, Reason: why, Err: cause}
+	h.err = &LostError{Key: h.key, Reason: why, Err: cause}
 	h.final = true
 	if why == Taken {
 		h.owed = false
@@ -231,7 +227,7 @@ func (h *Hold) report() {
 }
 
 func (h *Hold) event(op Op) Event {
-	return Event{Op: op, Key: h.gate.key, Token: h.token, Link: h.link}
+	return Event{Op: op, Key: h.key, Token: h.token, Link: h.link}
 }
 
 // base is the context of what the hold does by itself.

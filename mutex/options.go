@@ -39,6 +39,13 @@ type Options struct {
 	// hold lasts one term at most.
 	RenewEvery time.Duration
 
+	// HandOver is how long goroutines of this session may pass one lease among
+	// themselves, each with a token of its own, before they release it: without
+	// a call of the backend for every turn. It bounds what others wait for
+	// besides one hold. Default 20 ms. Negative: they never do; nor do they where
+	// MinHold is set.
+	HandOver time.Duration
+
 	// Wait paces the attempts of a Lock that finds the key held, where the
 	// backend does not offer a better way of waiting or that way fails. When it
 	// says stop, Lock returns ErrHeld. Default: full jitter, growing from 5 ms
@@ -66,6 +73,9 @@ func (o *Options) complete() (Options, error) {
 	}
 	if c.MaxHold == 0 {
 		c.MaxHold = max(time.Hour, c.TTL)
+	}
+	if c.HandOver == 0 {
+		c.HandOver = 20 * time.Millisecond
 	}
 	if c.Wait == nil {
 		c.Wait = defaultWait

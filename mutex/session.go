@@ -22,6 +22,7 @@ type Session struct {
 	o      Options
 	meter  *sleepMeter
 	due    dueQueue
+	owners owners
 
 	closing context.Context // ends when Close is called: waiters go home
 	close   context.CancelFunc
@@ -30,6 +31,7 @@ type Session struct {
 
 	mu     sync.Mutex
 	gates  map[string]*gate
+	spare  *gate // the last one not needed any more
 	closed bool
 	work   int           // attempts and releases under way, for which Close waits
 	idle   chan struct{} // made by Close, closed when work is none
@@ -65,7 +67,7 @@ func (s *Session) Mutex(key string) *Leased { return &Leased{s: s, key: key} }
 // otherwise: those keys stay locked until their term ends. So do, by design,
 // keys that Options.MinHold keeps. It can be called again.
 func (s *Session) Close(ctx context.Context) error {
-	bound, cancel := patience(ctx, time.Time{})
+	bound, cancel := patience(ctx, time.Now(), time.Time{})
 	defer cancel()
 
 	s.mu.Lock()
@@ -163,38 +165,6 @@ func (s *Session) abandon(ctx context.Context, l backend.Lease, ready func(conte
 			}
 		}
 	}()
-}
-
-// grace is how long a release waits for its answer though ctx has ended.
-const grace = time.Second
-
-// patience returns a context for what has to be done though ctx may have ended:
-// it has ctx's values and ends at the later of ctx's end and the grace, but not
-// after limit, unless that is zero.
-func patience(ctx context.Context, limit time.Time) (context.Context, context.CancelFunc) {
-	base := context.WithoutCancel(ctx)
-	var c context.Context
-	var cancel context.CancelFunc
-	if limit.IsZero() {
-		c, cancel = context.WithCancel(base)
-	} else {
-		c, cancel = context.WithDeadline(base, limit)
-	}
-	if ctx.Done() == nil {
-		return c, cancel
-	}
-	begun := time.Now()
-	stop := context.AfterFunc(ctx, func() {
-		if left := grace - time.Since(begun); left > 0 {
-			time.AfterFunc(left, cancel)
-		} else {
-			cancel()
-		}
-	})
-	return c, func() {
-		stop()
-		cancel()
-	}
 }
 
 // sleep says whether d passed before ctx ended.

@@ -42,12 +42,16 @@ func (t *term) until(now time.Time, m *sleepMeter) time.Time {
 // Acquire confirms it, which starts the term anew.
 func (a *attempt) enough(t term) bool {
 	now := time.Now()
-	left := t.until(now, a.s.meter).Sub(now)
+	return a.s.lasts(t, t.until(now, a.s.meter).Sub(now)) && !t.lease.Start.Add(t.lease.TTL).Before(now.Add(a.s.o.MinHold))
+}
+
+// lasts says whether what is left of a term is worth being held.
+func (s *Session) lasts(t term, left time.Duration) bool {
 	validity := validityOf(t.lease.TTL)
-	if a.s.o.RenewEvery < 0 {
-		validity = 2 * validityOf(a.s.o.TTL) // it will not get better: insist on half
+	if s.o.RenewEvery < 0 {
+		validity = 2 * validityOf(s.o.TTL) // it will not get better: insist on half
 	}
-	return left > lead && left >= validity/4 && !t.lease.Start.Add(t.lease.TTL).Before(now.Add(a.s.o.MinHold))
+	return left > lead && left >= validity/4
 }
 
 func validityOf(ttl time.Duration) time.Duration { return ttl - backend.Drift(ttl) }
@@ -67,20 +71,33 @@ func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 	return t, nil
 }
 
-// hold makes a hold of a grant, if it can be relied on.
-func (a *attempt) hold(ctx context.Context, g *gate, t term) (*Hold, error) {
+// begin makes a hold of a grant of the backend, if it can be relied on.
+func (a *attempt) begin(ctx context.Context, g *gate, t term) (*Hold, error) {
 	if a.s.o.MinHold > 0 {
 		var err error
 		if t, err = a.lasting(ctx, t); err != nil {
 			return nil, err
 		}
 	}
+	token := t.lease.Token
+	first := turns{began: time.Now(), from: t.lease.Start, next: token}
+	if token > 0 {
+		first.next++
+	}
+	return a.hold(ctx, g, t, token, first)
+}
+
+// hold makes a hold with a token of its own. What is left of the lease's tokens
+// goes to later turns.
+func (a *attempt) hold(ctx context.Context, g *gate, t term, token backend.Token, later turns) (*Hold, error) {
 	now := time.Now()
 	a.want = t.lease // what has to be released if this fails
 	if left := t.until(now, a.s.meter).Sub(now); left <= lead {
 		return nil, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
 	}
-	h := newHold(a.s, g, t, now)
+	h := &a.held
+	h.s, h.key, h.gate, h.token, h.term, h.turns = a.s, a.key, g, token, t, later
+	h.since, h.limit, h.owed = now, later.from.Add(a.s.o.MaxHold), true
 	if a.s.obs != nil {
 		h.link = context.WithoutCancel(ctx)
 		a.s.happened(ctx, h.event(OpAcquired), nil)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Unlock ends the hold and releases the lock.
+// Unlock ends the hold and releases the lock, or leaves it to another goroutine
+// of the session that waits for it (Options.HandOver).
 //
 // It returns nil when that is confirmed, and a *LostError if the hold was lost
 // before. After any other error the outcome is unknown; the key is then free at
@@ -29,8 +30,12 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	if !limit.After(now) {
 		limit = now.Add(grace) // a repeated Unlock
 	}
-	bound, cancel := patience(ctx, limit)
-	defer cancel()
+	bound := &h.call
+	if !first {
+		bound = new(callCtx)
+	}
+	bound.Context, bound.begun, bound.limit = ctx, now, limit
+	defer bound.stop()
 	err = h.release(ctx, bound)
 	if first {
 		h.s.open(h, !h.settled)
@@ -68,7 +73,11 @@ func (h *Hold) giveUp(ctx context.Context) (first, done bool, err error) {
 		h.timer.Reset(kept.Sub(now))
 	default:
 		h.finish(now)
-		return true, false, nil
+		if !h.bequeath(now) {
+			return true, false, nil
+		}
+		h.settle(nil)
+		return true, true, nil
 	}
 	h.s.open(h, false)
 	return true, true, h.result
@@ -106,7 +115,7 @@ func (h *Hold) afterwards() {
 func (h *Hold) release(ctx, bound context.Context) error {
 	err := h.turn(bound)
 	if err != nil {
-		err = unanswered("unlock", h.gate.key, ctx, err)
+		err = unanswered("unlock", h.key, ctx, err)
 	} else {
 		defer h.yield()
 		if h.settled {
@@ -121,7 +130,7 @@ func (h *Hold) release(ctx, bound context.Context) error {
 	case errors.Is(err, ErrLost):
 		h.owed = false
 		if h.err == nil {
-			h.err = &LostError{Key: h.gate.key, Reason: Taken, Err: err}
+			h.err = &LostError{Key: h.key, Reason: Taken, Err: err}
 		}
 		h.settle(h.err)
 	default:
@@ -161,7 +170,7 @@ func (h *Hold) close(ctx, bound context.Context) error {
 		return nil // left alone, or under way in the background
 	}
 	if err := h.turn(bound); err != nil {
-		return unanswered("unlock", h.gate.key, ctx, err)
+		return unanswered("unlock", h.key, ctx, err)
 	}
 	defer h.yield()
 	if !h.owed {

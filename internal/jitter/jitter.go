@@ -5,6 +5,7 @@ package jitter
 
 import (
 	"hash/fnv"
+	"math/bits"
 	"math/rand/v2"
 	"time"
 )
@@ -17,5 +18,8 @@ func Of(owner string, n int, most time.Duration) time.Duration {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(owner))
-	return time.Duration(rand.New(rand.NewPCG(h.Sum64(), uint64(n))).Int64N(int64(most)))
+	var random rand.PCG
+	random.Seed(h.Sum64(), uint64(n))
+	part, _ := bits.Mul64(random.Uint64(), uint64(most))
+	return time.Duration(part)
 }
