@@ -104,7 +104,8 @@ func TestNothingTellsAnOwnerOrAPassword(t *testing.T) {
 func leaky(seen *logs) map[string]*redis.Options {
 	log := slog.New(slog.NewJSONHandler(seen, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return map[string]*redis.Options{
-		"scripts": {Logger: log},
+		"fenced": {Logger: log}, // by scripts and native commands
+		"plain":  {Logger: log, Plain: true, Unguarded: true},
 	}
 }
 

@@ -67,7 +67,8 @@ func (b *Backend) waitPlainly(ctx context.Context, want backend.Lease) (reply, e
 // negative rest is no end.
 func lookAt(ctx context.Context, pipe goredis.Pipeliner, key string) func() (holder string, left time.Duration, err error) {
 	pttl := pipe.PTTL(ctx, key)
-	get := pipe.Get(ctx, key)
+	get := getHolder(ctx, key)
+	_ = pipe.Process(ctx, get)
 	return func() (string, time.Duration, error) {
 		holder, err := get.Result()
 		if errors.Is(err, goredis.Nil) {
@@ -75,6 +76,21 @@ func lookAt(ctx context.Context, pipe goredis.Pipeliner, key string) func() (hol
 		}
 		return holder, pttl.Val(), errors.Join(err, pttl.Err())
 	}
+}
+
+// holder is a GET of a lock. Hooks that write down what commands answer don't see
+// whose it is.
+type holder struct{ *goredis.StringCmd }
+
+func getHolder(ctx context.Context, key string) holder {
+	return holder{goredis.NewStringCmd(ctx, "get", key)}
+}
+
+func (h holder) String() string {
+	if h.Err() != nil {
+		return h.StringCmd.String()
+	}
+	return "get <key>: <owner>"
 }
 
 // renewPlainly and deletePlainly are for servers without native commands.
@@ -99,7 +115,9 @@ var errRestless = errors.New("the key changed each time it was looked at")
 func (b *Backend) ifOwned(ctx context.Context, held backend.Lease, command ...any) (r reply, err error) {
 	for range 4 {
 		err = b.client.Watch(ctx, func(tx *goredis.Tx) error {
-			holder, err := tx.Get(ctx, held.Key).Result()
+			get := getHolder(ctx, held.Key)
+			_ = tx.Process(ctx, get)
+			holder, err := get.Result()
 			switch {
 			case errors.Is(err, goredis.Nil):
 				r = reply{status: gone}
