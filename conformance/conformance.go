@@ -8,8 +8,10 @@
 //		})
 //	}
 //
-// What it cannot check from outside is what a server does when it crashes, loses
-// messages or moves its clock. A backend that passes still needs tests for these.
+// What a server does when it crashes, loses messages or moves its clock is checked
+// where the harness offers these Faults. A run ends with a report of the laws that
+// held and of those that were not checked. It gives no false alarm: where a
+// machine stalls so that nothing can be judged, a case says that instead.
 package conformance
 
 import (
@@ -49,6 +51,9 @@ type Harness struct {
 	// words. A backend without a backend.Waiter needs no field to say so.
 	Unfenced bool // tokens are zero, or mean nothing
 	NoExpiry bool // a lease ends by Release alone
+
+	// Faults are what the harness can do to the store and to the network.
+	Faults Faults
 
 	// Term is what a case asks for where a term has to pass; zero means 200 ms.
 	// Late is how much longer than its term a key may be held, to be waited for
@@ -121,7 +126,7 @@ func (g group) run(t *testing.T, h Harness, r *report) {
 	for _, c := range g.cases {
 		_, name, _ := strings.Cut(c.id, "/")
 		t.Run(name, func(t *testing.T) {
-			if h.Around == nil {
+			if h.Around == nil && c.needs&faults == 0 {
 				t.Parallel()
 			}
 			o := &outcome{ID: c.id, Rule: c.rule, law: c.law, Result: notChecked}
@@ -155,6 +160,14 @@ const (
 	fencing needs = 1 << iota
 	expiry
 	waiting
+	losing
+	holding
+	pausing
+	sickness
+	crashing
+	forgetting
+	clock
+	faults = losing | holding | pausing | sickness | crashing | forgetting | clock
 )
 
 // checks is the table.
@@ -162,6 +175,7 @@ func checks() []check {
 	return slices.Concat(
 		exclusionChecks, keyChecks, acquireChecks, termChecks, renewChecks, releaseChecks,
 		tokenChecks, raiseChecks, inputChecks, errorChecks, cancelChecks, waitChecks, lineChecks, historyChecks,
+		lostChecks, lateChecks, outageChecks,
 	)
 }
 
@@ -198,5 +212,5 @@ func (n needs) missing(t *trial) string {
 	case n&waiting != 0 && t.waiter(t.b) == nil:
 		return "the backend has no Waiter"
 	}
-	return ""
+	return t.h.Faults.missing(n, t.h.Peer != nil)
 }

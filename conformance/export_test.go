@@ -28,3 +28,6 @@ func find(id string) check {
 
 // Law returns the number of the law that a case is a part of.
 func Law(id string) int { return find(id).law }
+
+// NeedsFaults says that a case takes faults.
+func NeedsFaults(id string) bool { return find(id).needs&faults != 0 }

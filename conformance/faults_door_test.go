@@ -10,7 +10,7 @@ import (
 )
 
 var doorFaults = []planted{
-	{"any key taken", "input/key", func(f *faulty) {
+	{fault: "any key taken", id: "input/key", plant: func(f *faulty) {
 		f.keys(func(key string) string {
 			if backend.ValidateKey(key) != nil {
 				return "some key"
@@ -18,7 +18,7 @@ var doorFaults = []planted{
 			return key
 		})
 	}},
-	{"no owner taken for one", "input/owner", func(f *faulty) {
+	{fault: "no owner taken for one", id: "input/owner", plant: func(f *faulty) {
 		f.owners(func(owner string) string {
 			if owner == "" {
 				return "nobody"
@@ -26,7 +26,7 @@ var doorFaults = []planted{
 			return owner
 		})
 	}},
-	{"no term taken for no end", "input/ttl", func(f *faulty) {
+	{fault: "no term taken for no end", id: "input/ttl", plant: func(f *faulty) {
 		f.all(func(l backend.Lease) backend.Lease {
 			if l.TTL <= 0 {
 				l.TTL = backend.MaxTTL
@@ -34,13 +34,13 @@ var doorFaults = []planted{
 			return l
 		})
 	}},
-	{"a term rounded to milliseconds", "input/ttl", func(f *faulty) {
+	{fault: "a term rounded to milliseconds", id: "input/ttl", plant: func(f *faulty) {
 		f.all(func(l backend.Lease) backend.Lease {
 			l.TTL = l.TTL.Truncate(time.Millisecond)
 			return l
 		})
 	}},
-	{"bad input taken for contention", "input/ttl", func(f *faulty) {
+	{fault: "bad input taken for contention", id: "input/ttl", plant: func(f *faulty) {
 		f.errs(func(op string, l backend.Lease, err error) error {
 			if isInvalid(err) {
 				return &backend.Error{Op: op, Key: l.Key, Err: errors.Join(backend.ErrHeld, err)}
@@ -48,19 +48,19 @@ var doorFaults = []planted{
 			return err
 		})
 	}},
-	{"a negative token taken for none", "input/token", func(f *faulty) {
+	{fault: "a negative token taken for none", id: "input/token", plant: func(f *faulty) {
 		f.all(func(l backend.Lease) backend.Lease {
 			l.Token = max(l.Token, 0)
 			return l
 		})
 	}},
-	{"a token too large cut down", "input/token", func(f *faulty) {
+	{fault: "a token too large cut down", id: "input/token", plant: func(f *faulty) {
 		f.all(func(l backend.Lease) backend.Lease {
 			l.Token = min(l.Token, backend.MaxToken)
 			return l
 		})
 	}},
-	{"every failure called already taken", "errors/kinds", func(f *faulty) {
+	{fault: "every failure called already taken", id: "errors/kinds", plant: func(f *faulty) {
 		f.errs(func(op string, l backend.Lease, err error) error {
 			if errors.Is(err, backend.ErrLost) {
 				return &backend.Error{Op: op, Key: l.Key, Err: backend.ErrHeld}
@@ -68,7 +68,7 @@ var doorFaults = []planted{
 			return err
 		})
 	}},
-	{"the context's error hidden", "errors/kinds", func(f *faulty) {
+	{fault: "the context's error hidden", id: "errors/kinds", plant: func(f *faulty) {
 		f.errs(func(op string, l backend.Lease, err error) error {
 			if errors.Is(err, context.DeadlineExceeded) {
 				return &backend.Error{Op: op, Key: l.Key, Err: errors.New("i/o timeout")}
@@ -76,7 +76,7 @@ var doorFaults = []planted{
 			return err
 		})
 	}},
-	{"M50 an error taken for contention", "errors/kinds", func(f *faulty) {
+	{fault: "M50 an error taken for contention", id: "errors/kinds", plant: func(f *faulty) {
 		f.errs(func(op string, l backend.Lease, err error) error {
 			if errors.Is(err, context.Canceled) {
 				return &backend.Error{Op: op, Key: l.Key, Err: backend.ErrHeld}
@@ -84,7 +84,7 @@ var doorFaults = []planted{
 			return err
 		})
 	}},
-	{"the owner in the error", "errors/text", func(f *faulty) {
+	{fault: "the owner in the error", id: "errors/text", plant: func(f *faulty) {
 		f.errs(func(_ string, l backend.Lease, err error) error {
 			if err != nil {
 				err = fmt.Errorf("for %s: %w", l.Owner, err)
@@ -92,7 +92,7 @@ var doorFaults = []planted{
 			return err
 		})
 	}},
-	{"no key in the error", "errors/text", func(f *faulty) {
+	{fault: "no key in the error", id: "errors/text", plant: func(f *faulty) {
 		f.errs(func(_ string, _ backend.Lease, err error) error {
 			if errors.Is(err, backend.ErrHeld) {
 				return backend.ErrHeld
@@ -103,11 +103,11 @@ var doorFaults = []planted{
 }
 
 var cancelFaults = []planted{
-	{"a context that nobody looks at", "cancel/dead-context", func(f *faulty) {
+	{fault: "a context that nobody looks at", id: "cancel/dead-context", plant: func(f *faulty) {
 		renew := f.renew
 		f.renew = func(ctx context.Context, l backend.Lease) error { return renew(context.WithoutCancel(ctx), l) }
 	}},
-	{"M33 a grant kept after the cancel", "cancel/undone", func(f *faulty) {
+	{fault: "M33 a grant kept after the cancel", id: "cancel/undone", plant: func(f *faulty) {
 		acquire := f.acquire
 		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			got, err := acquire(context.WithoutCancel(ctx), want)
@@ -118,7 +118,7 @@ var cancelFaults = []planted{
 		}
 		skipUnknown(f)
 	}},
-	{"a Renew that ends the lease when cancelled", "cancel/renew", func(f *faulty) {
+	{fault: "a Renew that ends the lease when cancelled", id: "cancel/renew", plant: func(f *faulty) {
 		renew := f.renew
 		f.renew = func(ctx context.Context, l backend.Lease) error {
 			if ctx.Err() != nil {
@@ -127,7 +127,7 @@ var cancelFaults = []planted{
 			return renew(ctx, l)
 		}
 	}},
-	{"a failed Release that forgets its lease", "cancel/release", func(f *faulty) {
+	{fault: "a failed Release that forgets its lease", id: "cancel/release", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			if f.seen[l.Owner] > 0 {
@@ -137,7 +137,7 @@ var cancelFaults = []planted{
 			return release(ctx, l)
 		}
 	}},
-	{"T8 a Release that overtakes its Acquire", "cancel/race", func(f *faulty) {
+	{fault: "T8 a Release that overtakes its Acquire", id: "cancel/race", plant: func(f *faulty) {
 		acquire := f.acquire
 		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			done := make(chan error, 1)

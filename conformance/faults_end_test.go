@@ -45,7 +45,7 @@ func skipUnknown(f *faulty) {
 }
 
 var endFaults = []planted{
-	{"a Renew that is believed, not done", "renew/extends", func(f *faulty) {
+	{fault: "a Renew that is believed, not done", id: "renew/extends", plant: func(f *faulty) {
 		renew := f.renew
 		f.renew = func(ctx context.Context, l backend.Lease) error {
 			if f.latest(l.Key).Owner == l.Owner {
@@ -54,14 +54,14 @@ var endFaults = []planted{
 			return renew(ctx, l)
 		}
 	}},
-	{"a Renew that keeps to the first term", "renew/longer", func(f *faulty) {
+	{fault: "a Renew that keeps to the first term", id: "renew/longer", plant: func(f *faulty) {
 		renew := f.renew
 		f.renew = func(ctx context.Context, l backend.Lease) error {
 			l.TTL = min(l.TTL, f.latest(l.Key).TTL)
 			return renew(ctx, l)
 		}
 	}},
-	{"a Renew that works once", "renew/repeat", func(f *faulty) {
+	{fault: "a Renew that works once", id: "renew/repeat", plant: func(f *faulty) {
 		renew := f.renew
 		f.renew = func(ctx context.Context, l backend.Lease) error {
 			if f.seen[l.Owner]++; f.seen[l.Owner] > 1 {
@@ -70,21 +70,21 @@ var endFaults = []planted{
 			return renew(ctx, l)
 		}
 	}},
-	{"M31 a Renew that moves the token", "renew/keeps-token", func(f *faulty) {
+	{fault: "M31 a Renew that moves the token", id: "renew/keeps-token", plant: func(f *faulty) {
 		renew := f.renew
 		f.renew = func(ctx context.Context, l backend.Lease) error {
 			l.Token++
 			return renew(ctx, l)
 		}
 	}},
-	{"a Renew that asserts no token", "renew/asserts-token", func(f *faulty) {
+	{fault: "a Renew that asserts no token", id: "renew/asserts-token", plant: func(f *faulty) {
 		renew := f.renew
 		f.renew = func(ctx context.Context, l backend.Lease) error {
 			l.Token = 0
 			return renew(ctx, l)
 		}
 	}},
-	{"a Renew of whoever holds", "renew/foreign", func(f *faulty) {
+	{fault: "a Renew of whoever holds", id: "renew/foreign", plant: func(f *faulty) {
 		renew := f.renew
 		f.renew = func(ctx context.Context, l backend.Lease) error {
 			if holder := f.latest(l.Key); holder.Owner != "" {
@@ -93,9 +93,9 @@ var endFaults = []planted{
 			return renew(ctx, l)
 		}
 	}},
-	{"M28 a Renew that re-creates", "renew/after-release", recreate},
-	{"M28 a Renew that re-creates", "renew/after-expiry", recreate},
-	{"a Renew that takes the key back", "renew/after-another", func(f *faulty) {
+	{fault: "M28 a Renew that re-creates", id: "renew/after-release", plant: recreate},
+	{fault: "M28 a Renew that re-creates", id: "renew/after-expiry", plant: recreate},
+	{fault: "a Renew that takes the key back", id: "renew/after-another", plant: func(f *faulty) {
 		f.renewLost(func(ctx context.Context, l backend.Lease, err error) error {
 			if !f.held(l) || f.latest(l.Key).Owner == l.Owner {
 				return err
@@ -105,10 +105,10 @@ var endFaults = []planted{
 			return err
 		})
 	}},
-	{"a Release that is believed, not done", "release/frees", func(f *faulty) {
+	{fault: "a Release that is believed, not done", id: "release/frees", plant: func(f *faulty) {
 		f.release = func(context.Context, backend.Lease) error { return nil }
 	}},
-	{"a Release that says lost when repeated", "release/repeat", func(f *faulty) {
+	{fault: "a Release that says lost when repeated", id: "release/repeat", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			if f.seen[l.Owner]++; f.seen[l.Owner] > 1 {
@@ -117,7 +117,7 @@ var endFaults = []planted{
 			return release(ctx, l)
 		}
 	}},
-	{"M43 a Release by name", "release/spares-next", func(f *faulty) {
+	{fault: "M43 a Release by name", id: "release/spares-next", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			if f.held(l) { // by this client, whoever holds now
@@ -126,7 +126,7 @@ var endFaults = []planted{
 			return release(ctx, l)
 		}
 	}},
-	{"M05 a Release without a look at the owner", "release/foreign", func(f *faulty) {
+	{fault: "M05 a Release without a look at the owner", id: "release/foreign", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			if holder := f.latest(l.Key); holder.Owner != "" {
@@ -135,7 +135,7 @@ var endFaults = []planted{
 			return release(ctx, l)
 		}
 	}},
-	{"M42 a loss that is not told", "release/after-expiry", func(f *faulty) {
+	{fault: "M42 a loss that is not told", id: "release/after-expiry", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			if err := release(ctx, l); !errors.Is(err, backend.ErrLost) {
@@ -144,7 +144,7 @@ var endFaults = []planted{
 			return nil
 		}
 	}},
-	{"M42 a loss to another that is not told", "release/taken", func(f *faulty) {
+	{fault: "M42 a loss to another that is not told", id: "release/taken", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			err := release(ctx, l)
@@ -154,7 +154,7 @@ var endFaults = []planted{
 			return err
 		}
 	}},
-	{"an end of the term that no Renew moves", "release/after-renewal", func(f *faulty) {
+	{fault: "an end of the term that no Renew moves", id: "release/after-renewal", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			if first := f.latest(l.Key); first.Owner == l.Owner {
@@ -163,8 +163,8 @@ var endFaults = []planted{
 			return release(ctx, l)
 		}
 	}},
-	{"M07 a Release only where a grant was told", "release/never-granted", skipUnknown},
-	{"a loss told to one who had nothing", "release/never-granted", func(f *faulty) {
+	{fault: "M07 a Release only where a grant was told", id: "release/never-granted", plant: skipUnknown},
+	{fault: "a loss told to one who had nothing", id: "release/never-granted", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			if f.latest(l.Key).Owner != l.Owner {
@@ -173,7 +173,7 @@ var endFaults = []planted{
 			return release(ctx, l)
 		}
 	}},
-	{"a Release of the holder by one who got nothing", "release/never-granted", func(f *faulty) {
+	{fault: "a Release of the holder by one who got nothing", id: "release/never-granted", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			if holder := f.latest(l.Key); l.Token == 0 && holder.Owner != "" {

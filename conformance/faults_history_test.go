@@ -10,7 +10,7 @@ import (
 // Each of these breaks in a way that only shows when many calls are seen
 // together.
 var historyFaults = []planted{
-	{"a grant to two in one of five", "history/orders", func(f *faulty) {
+	{fault: "a grant to two in one of five", id: "history/orders", plant: func(f *faulty) {
 		f.refused(func(_ context.Context, want backend.Lease, err error) (backend.Lease, error) {
 			if f.every(5) {
 				return f.pretend(want)
@@ -18,22 +18,22 @@ var historyFaults = []planted{
 			return backend.Lease{}, err
 		})
 	}},
-	{"M29 a Renew that is believed after the end", "history/orders", func(f *faulty) {
+	{fault: "M29 a Renew that is believed after the end", id: "history/orders", plant: func(f *faulty) {
 		f.renewLost(func(context.Context, backend.Lease, error) error { return nil })
 	}},
-	{"M31 a token for each repeat", "history/orders", func(f *faulty) {
+	{fault: "M31 a token for each repeat", id: "history/orders", plant: func(f *faulty) {
 		f.repeated(func(ctx context.Context, want, holder backend.Lease) (backend.Lease, error) {
 			want.Token = max(want.Token, holder.Token+1)
 			return f.Backend.Acquire(ctx, want)
 		})
 	}},
-	{"an end a little before the end", "history/lapses", func(f *faulty) {
+	{fault: "an end a little before the end", id: "history/lapses", plant: func(f *faulty) {
 		f.termOf(func(ttl time.Duration) time.Duration { return ttl * 9 / 10 })
 	}},
-	{"M29 a Renew that is believed after the end", "history/lapses", func(f *faulty) {
+	{fault: "M29 a Renew that is believed after the end", id: "history/lapses", plant: func(f *faulty) {
 		f.renewLost(func(context.Context, backend.Lease, error) error { return nil })
 	}},
-	{"a grant to two in one of a hundred", "history/long", func(f *faulty) {
+	{fault: "a grant to two in one of a hundred", id: "history/long", plant: func(f *faulty) {
 		f.refused(func(_ context.Context, want backend.Lease, err error) (backend.Lease, error) {
 			if f.every(100) {
 				return f.pretend(want)

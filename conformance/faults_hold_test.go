@@ -46,16 +46,16 @@ func (f *faulty) owners(in func(string) string) {
 var seed = maphash.MakeSeed()
 
 var holdFaults = []planted{
-	{"M01 a grant without NX", "exclusion/one-holder", func(f *faulty) {
+	{fault: "M01 a grant without NX", id: "exclusion/one-holder", plant: func(f *faulty) {
 		f.refused(func(ctx context.Context, want backend.Lease, _ error) (backend.Lease, error) {
 			_ = f.Backend.Release(ctx, f.latest(want.Key))
 			return f.Backend.Acquire(ctx, want)
 		})
 	}},
-	{"M16 the host's name for an owner", "exclusion/one-holder", func(f *faulty) {
+	{fault: "M16 the host's name for an owner", id: "exclusion/one-holder", plant: func(f *faulty) {
 		f.owners(func(string) string { return "host" })
 	}},
-	{"a look and then a grant", "exclusion/simultaneous", func(f *faulty) {
+	{fault: "a look and then a grant", id: "exclusion/simultaneous", plant: func(f *faulty) {
 		f.refused(func(_ context.Context, want backend.Lease, err error) (backend.Lease, error) {
 			if time.Since(f.latest(want.Key).Start) < time.Millisecond {
 				return f.pretend(want) // it had looked before
@@ -63,7 +63,7 @@ var holdFaults = []planted{
 			return backend.Lease{}, err
 		})
 	}},
-	{"a grant to two in one of eleven", "exclusion/contention", func(f *faulty) {
+	{fault: "a grant to two in one of eleven", id: "exclusion/contention", plant: func(f *faulty) {
 		f.refused(func(_ context.Context, want backend.Lease, err error) (backend.Lease, error) {
 			if f.every(11) {
 				return f.pretend(want)
@@ -71,32 +71,32 @@ var holdFaults = []planted{
 			return backend.Lease{}, err
 		})
 	}},
-	{"an end a little before the end", "exclusion/abandoned", func(f *faulty) {
+	{fault: "an end a little before the end", id: "exclusion/abandoned", plant: func(f *faulty) {
 		f.termOf(func(ttl time.Duration) time.Duration { return ttl * 9 / 10 })
 	}},
-	{"keys that share four locks", "exclusion/many-keys", func(f *faulty) {
+	{fault: "keys that share four locks", id: "exclusion/many-keys", plant: func(f *faulty) {
 		f.keys(func(key string) string { return fmt.Sprint(maphash.String(seed, key) % 4) })
 	}},
-	{"keys returned in lower case", "keys/any-bytes", func(f *faulty) {
+	{fault: "keys returned in lower case", id: "keys/any-bytes", plant: func(f *faulty) {
 		f.asked(func(l backend.Lease) backend.Lease { return l }, func(_, got backend.Lease) backend.Lease {
 			got.Key = strings.ToLower(got.Key)
 			return got
 		})
 	}},
-	{"keys with their spaces trimmed", "keys/apart", func(f *faulty) { f.keys(strings.TrimSpace) }},
-	{"keys cut at 255 bytes", "keys/apart", func(f *faulty) {
+	{fault: "keys with their spaces trimmed", id: "keys/apart", plant: func(f *faulty) { f.keys(strings.TrimSpace) }},
+	{fault: "keys cut at 255 bytes", id: "keys/apart", plant: func(f *faulty) {
 		f.keys(func(key string) string { return key[:min(len(key), 255)] })
 	}},
-	{"keys taken for UTF-8", "keys/apart", func(f *faulty) {
+	{fault: "keys taken for UTF-8", id: "keys/apart", plant: func(f *faulty) {
 		f.keys(func(key string) string { return strings.ToValidUTF8(key, "?") })
 	}},
-	{"M46 parts of keys that collide", "keys/apart", func(f *faulty) {
+	{fault: "M46 parts of keys that collide", id: "keys/apart", plant: func(f *faulty) {
 		f.keys(func(key string) string { return strings.ReplaceAll(key, ":", "") })
 	}},
-	{"owners compared by prefix", "owners/whole", func(f *faulty) {
+	{fault: "owners compared by prefix", id: "owners/whole", plant: func(f *faulty) {
 		f.owners(func(owner string) string { return owner[:min(len(owner), 34)] })
 	}},
-	{"owners as C strings", "owners/whole", func(f *faulty) {
+	{fault: "owners as C strings", id: "owners/whole", plant: func(f *faulty) {
 		f.owners(func(owner string) string {
 			before, _, nul := strings.Cut(owner, "\x00")
 			if nul {
@@ -105,23 +105,23 @@ var holdFaults = []planted{
 			return owner
 		})
 	}},
-	{"owners without regard to case", "owners/whole", func(f *faulty) { f.owners(strings.ToLower) }},
-	{"a term rounded up to seconds", "acquire/grant", func(f *faulty) {
+	{fault: "owners without regard to case", id: "owners/whole", plant: func(f *faulty) { f.owners(strings.ToLower) }},
+	{fault: "a term rounded up to seconds", id: "acquire/grant", plant: func(f *faulty) {
 		f.asked(func(l backend.Lease) backend.Lease { return l }, func(_, got backend.Lease) backend.Lease {
 			got.TTL = (got.TTL + time.Second - 1).Truncate(time.Second)
 			return got
 		})
 	}},
-	{"no tokens, and no word of it", "acquire/grant", func(f *faulty) {
+	{fault: "no tokens, and no word of it", id: "acquire/grant", plant: func(f *faulty) {
 		f.tokens(func(_, _ backend.Lease) backend.Token { return 0 })
 	}},
-	{"M10 M30 a term counted from the reply", "acquire/start", func(f *faulty) {
+	{fault: "M10 M30 a term counted from the reply", id: "acquire/start", plant: func(f *faulty) {
 		f.asked(func(l backend.Lease) backend.Lease { return l }, func(_, got backend.Lease) backend.Lease {
 			got.Start = time.Now()
 			return got
 		})
 	}},
-	{"M38 its own value taken for another's", "acquire/repeat", func(f *faulty) {
+	{fault: "M38 its own value taken for another's", id: "acquire/repeat", plant: func(f *faulty) {
 		acquire := f.acquire
 		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			if f.held(want) {
@@ -130,10 +130,10 @@ var holdFaults = []planted{
 			return acquire(ctx, want)
 		}
 	}},
-	{"M31 a token for each repeat", "acquire/repeat", func(f *faulty) {
+	{fault: "M31 a token for each repeat", id: "acquire/repeat", plant: func(f *faulty) {
 		f.tokens(func(want, _ backend.Lease) backend.Token { return f.latest(want.Key).Token + 1 })
 	}},
-	{"an answer to the repeat from memory", "acquire/repeat-renews", func(f *faulty) {
+	{fault: "an answer to the repeat from memory", id: "acquire/repeat-renews", plant: func(f *faulty) {
 		acquire := f.acquire
 		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			if f.held(want) {
@@ -142,7 +142,7 @@ var holdFaults = []planted{
 			return acquire(ctx, want)
 		}
 	}},
-	{"a term that the repeat shortens", "acquire/repeat-never-shortens", func(f *faulty) {
+	{fault: "a term that the repeat shortens", id: "acquire/repeat-never-shortens", plant: func(f *faulty) {
 		acquire := f.acquire
 		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			first := f.latest(want.Key)
@@ -155,20 +155,20 @@ var holdFaults = []planted{
 			return got, err
 		}
 	}},
-	{"an attempt that waits for the holder", "acquire/refusal-is-prompt", func(f *faulty) {
+	{fault: "an attempt that waits for the holder", id: "acquire/refusal-is-prompt", plant: func(f *faulty) {
 		f.refused(func(_ context.Context, _ backend.Lease, err error) (backend.Lease, error) {
 			time.Sleep(5 * time.Second)
 			return backend.Lease{}, err
 		})
 	}},
-	{"a refused attempt that goes on", "acquire/refusal-leaves-nothing", func(f *faulty) {
+	{fault: "a refused attempt that goes on", id: "acquire/refusal-leaves-nothing", plant: func(f *faulty) {
 		f.refused(func(ctx context.Context, want backend.Lease, err error) (backend.Lease, error) {
 			go func() { _, _ = f.Backend.Wait(ctx, want) }()
 			return backend.Lease{}, err
 		})
 	}},
-	{"M24 a counter moved by the refused", "acquire/refusal-changes-nothing", func(f *faulty) { f.refused(f.raiseHolder) }},
-	{"M24 a counter moved by another", "raise/foreign", func(f *faulty) { f.refused(f.raiseHolder) }},
+	{fault: "M24 a counter moved by the refused", id: "acquire/refusal-changes-nothing", plant: func(f *faulty) { f.refused(f.raiseHolder) }},
+	{fault: "M24 a counter moved by another", id: "raise/foreign", plant: func(f *faulty) { f.refused(f.raiseHolder) }},
 }
 
 // raiseHolder moves the holder's token to the floor of one who was refused.
@@ -193,17 +193,17 @@ func (f *faulty) termOf(other func(time.Duration) time.Duration) {
 }
 
 var termFaults = []planted{
-	{"a term of half the length", "term/lasts", func(f *faulty) {
+	{fault: "a term of half the length", id: "term/lasts", plant: func(f *faulty) {
 		f.termOf(func(ttl time.Duration) time.Duration { return ttl / 2 })
 	}},
-	{"M02 no expiry", "term/ends", func(f *faulty) {
+	{fault: "M02 no expiry", id: "term/ends", plant: func(f *faulty) {
 		f.termOf(func(time.Duration) time.Duration { return backend.MaxTTL })
 	}},
-	{"M03 milliseconds taken for seconds", "term/ends", func(f *faulty) {
+	{fault: "M03 milliseconds taken for seconds", id: "term/ends", plant: func(f *faulty) {
 		f.termOf(func(ttl time.Duration) time.Duration { return ttl * 1000 })
 	}},
-	{"a refusal that renews the holder", "term/ends", func(f *faulty) { f.refused(f.raiseHolder) }},
-	{"a shortest term of a second", "term/shortest", func(f *faulty) {
+	{fault: "a refusal that renews the holder", id: "term/ends", plant: func(f *faulty) { f.refused(f.raiseHolder) }},
+	{fault: "a shortest term of a second", id: "term/shortest", plant: func(f *faulty) {
 		acquire := f.acquire
 		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			if want.TTL < time.Second {
@@ -212,7 +212,7 @@ var termFaults = []planted{
 			return acquire(ctx, want)
 		}
 	}},
-	{"a client that thinks it holds for ever", "term/again", func(f *faulty) {
+	{fault: "a client that thinks it holds for ever", id: "term/again", plant: func(f *faulty) {
 		acquire, release := f.acquire, f.release
 		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			if f.seen[want.Key] != 0 {

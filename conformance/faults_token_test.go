@@ -32,13 +32,13 @@ func (f *faulty) repeated(then func(ctx context.Context, want, holder backend.Le
 }
 
 var tokenFaults = []planted{
-	{"M17 one token for all", "tokens/over-release", func(f *faulty) {
+	{fault: "M17 one token for all", id: "tokens/over-release", plant: func(f *faulty) {
 		f.tokens(func(_, _ backend.Lease) backend.Token { return 7 })
 	}},
-	{"M18 tokens from the clock alone", "tokens/over-release", func(f *faulty) {
+	{fault: "M18 tokens from the clock alone", id: "tokens/over-release", plant: func(f *faulty) {
 		f.tokens(func(_, _ backend.Lease) backend.Token { return backend.Token(time.Now().UnixMicro()) })
 	}},
-	{"M27 a counter deleted on release", "tokens/over-release", func(f *faulty) {
+	{fault: "M27 a counter deleted on release", id: "tokens/over-release", plant: func(f *faulty) {
 		f.counter()
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
@@ -48,7 +48,7 @@ var tokenFaults = []planted{
 			return release(ctx, l)
 		}
 	}},
-	{"M26 a counter that expires with the lease", "tokens/over-expiry", func(f *faulty) {
+	{fault: "M26 a counter that expires with the lease", id: "tokens/over-expiry", plant: func(f *faulty) {
 		f.counter()
 		acquire := f.acquire
 		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
@@ -60,7 +60,7 @@ var tokenFaults = []planted{
 			return acquire(ctx, want)
 		}
 	}},
-	{"M24 a counter set back by the refused", "tokens/over-repeats", func(f *faulty) {
+	{fault: "M24 a counter set back by the refused", id: "tokens/over-repeats", plant: func(f *faulty) {
 		f.counter()
 		f.refused(func(_ context.Context, want backend.Lease, err error) (backend.Lease, error) {
 			f.mu.Lock()
@@ -69,13 +69,13 @@ var tokenFaults = []planted{
 			return backend.Lease{}, err
 		})
 	}},
-	{"a floor that is ignored", "tokens/floor", func(f *faulty) {
+	{fault: "a floor that is ignored", id: "tokens/floor", plant: func(f *faulty) {
 		f.asked(func(l backend.Lease) backend.Lease {
 			l.Token = 0
 			return l
 		}, func(_, got backend.Lease) backend.Lease { return got })
 	}},
-	{"M24 a floor without max", "tokens/floor", func(f *faulty) {
+	{fault: "M24 a floor without max", id: "tokens/floor", plant: func(f *faulty) {
 		f.tokens(func(want, got backend.Lease) backend.Token {
 			if want.Token > 0 {
 				return want.Token
@@ -83,7 +83,7 @@ var tokenFaults = []planted{
 			return got.Token
 		})
 	}},
-	{"M25 tokens of fourteen digits", "tokens/exact", func(f *faulty) {
+	{fault: "M25 tokens of fourteen digits", id: "tokens/exact", plant: func(f *faulty) {
 		f.tokens(func(_, got backend.Lease) backend.Token {
 			if got.Token > 1e14 {
 				return got.Token / 100 * 100
@@ -91,23 +91,23 @@ var tokenFaults = []planted{
 			return got.Token
 		})
 	}},
-	{"M18 tokens from the client's clock", "tokens/fast-clock", func(f *faulty) {
+	{fault: "M18 tokens from the client's clock", id: "tokens/fast-clock", plant: func(f *faulty) {
 		f.tokens(func(want, _ backend.Lease) backend.Token { return backend.Token(want.Start.UnixMicro()) })
 	}},
-	{"a raise that is ignored", "raise/larger", func(f *faulty) {
+	{fault: "a raise that is ignored", id: "raise/larger", plant: func(f *faulty) {
 		f.repeated(func(ctx context.Context, want, _ backend.Lease) (backend.Lease, error) {
 			want.Token = 0
 			return f.Backend.Acquire(ctx, want)
 		})
 	}},
-	{"M24 a raise without max", "raise/smaller", func(f *faulty) {
+	{fault: "M24 a raise without max", id: "raise/smaller", plant: func(f *faulty) {
 		f.repeated(func(ctx context.Context, want, _ backend.Lease) (backend.Lease, error) {
 			got, err := f.Backend.Acquire(ctx, want)
 			got.Token = want.Token
 			return got, err
 		})
 	}},
-	{"M38 a raise that adds", "raise/repeat", func(f *faulty) {
+	{fault: "M38 a raise that adds", id: "raise/repeat", plant: func(f *faulty) {
 		f.repeated(func(ctx context.Context, want, holder backend.Lease) (backend.Lease, error) {
 			if want.Token == holder.Token {
 				want.Token++
@@ -115,7 +115,7 @@ var tokenFaults = []planted{
 			return f.Backend.Acquire(ctx, want)
 		})
 	}},
-	{"a raise that is not stored", "raise/next-above", func(f *faulty) {
+	{fault: "a raise that is not stored", id: "raise/next-above", plant: func(f *faulty) {
 		f.repeated(func(ctx context.Context, want, holder backend.Lease) (backend.Lease, error) {
 			to := max(want.Token, holder.Token)
 			want.Token = 0
@@ -124,7 +124,7 @@ var tokenFaults = []planted{
 			return got, err
 		})
 	}},
-	{"a Release that looks at the token", "raise/next-above", func(f *faulty) {
+	{fault: "a Release that looks at the token", id: "raise/next-above", plant: func(f *faulty) {
 		release := f.release
 		f.release = func(ctx context.Context, l backend.Lease) error {
 			if l.Token != f.latest(l.Key).Token {
@@ -133,7 +133,7 @@ var tokenFaults = []planted{
 			return release(ctx, l)
 		}
 	}},
-	{"a token moved by a Renew in vain", "raise/foreign", func(f *faulty) {
+	{fault: "a token moved by a Renew in vain", id: "raise/foreign", plant: func(f *faulty) {
 		f.renewLost(func(ctx context.Context, l backend.Lease, err error) error {
 			_, _ = f.raiseHolder(ctx, l, nil)
 			return err

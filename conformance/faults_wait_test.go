@@ -8,14 +8,14 @@ import (
 )
 
 var waitFaults = []planted{
-	{"a Wait that does not look first", "wait/free", func(f *faulty) {
+	{fault: "a Wait that does not look first", id: "wait/free", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			time.Sleep(5 * time.Second)
 			return wait(ctx, want)
 		}
 	}},
-	{"a holder that waits behind itself", "wait/own", func(f *faulty) {
+	{fault: "a holder that waits behind itself", id: "wait/own", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			if f.held(want) {
@@ -24,7 +24,7 @@ var waitFaults = []planted{
 			return wait(ctx, want)
 		}
 	}},
-	{"M35 a waiter not woken by a Release", "wait/release", func(f *faulty) {
+	{fault: "M35 a waiter not woken by a Release", id: "wait/release", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			holder := f.latest(want.Key)
@@ -32,7 +32,7 @@ var waitFaults = []planted{
 			return wait(ctx, want)
 		}
 	}},
-	{"M49 expiry seen only by those who ask", "wait/expiry", func(f *faulty) {
+	{fault: "M49 expiry seen only by those who ask", id: "wait/expiry", plant: func(f *faulty) {
 		f.termOf(func(time.Duration) time.Duration { return backend.MaxTTL })
 		acquire := f.acquire
 		f.acquire = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
@@ -42,7 +42,7 @@ var waitFaults = []planted{
 			return acquire(ctx, want)
 		}
 	}},
-	{"M48 a hand-over without a token of its own", "wait/grant", func(f *faulty) {
+	{fault: "M48 a hand-over without a token of its own", id: "wait/grant", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			before := f.latest(want.Key)
@@ -51,14 +51,14 @@ var waitFaults = []planted{
 			return got, err
 		}
 	}},
-	{"a waiter's floor that is ignored", "wait/floor", func(f *faulty) {
+	{fault: "a waiter's floor that is ignored", id: "wait/floor", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			want.Token = 0
 			return wait(ctx, want)
 		}
 	}},
-	{"M48 a hand-over beyond the term", "wait/term", func(f *faulty) {
+	{fault: "M48 a hand-over beyond the term", id: "wait/term", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			came := time.Now()
@@ -69,7 +69,7 @@ var waitFaults = []planted{
 			return got, err
 		}
 	}},
-	{"a hand-over without an end", "wait/term", func(f *faulty) {
+	{fault: "a hand-over without an end", id: "wait/term", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			long := want
@@ -79,14 +79,14 @@ var waitFaults = []planted{
 			return got, err
 		}
 	}},
-	{"a Wait that no cancel ends", "wait/cancel", func(f *faulty) {
+	{fault: "a Wait that no cancel ends", id: "wait/cancel", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			return wait(context.WithoutCancel(ctx), want)
 		}
 	}},
-	{"M07 a Release only where a grant was told", "wait/cancel-race", skipUnknown},
-	{"a grant told to two", "line/many", func(f *faulty) {
+	{fault: "M07 a Release only where a grant was told", id: "wait/cancel-race", plant: skipUnknown},
+	{fault: "a grant told to two", id: "line/many", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			got, err := wait(ctx, want)
@@ -96,7 +96,7 @@ var waitFaults = []planted{
 			return got, err
 		}
 	}},
-	{"M35 a grant told to nobody", "line/hand-over", func(f *faulty) {
+	{fault: "M35 a grant told to nobody", id: "line/hand-over", plant: func(f *faulty) {
 		wait := f.wait
 		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 			got, err := wait(ctx, want)
@@ -107,13 +107,13 @@ var waitFaults = []planted{
 			return got, err
 		}
 	}},
-	{"a place in line that outlives its waiter", "line/cancelled-head", func(f *faulty) {
+	{fault: "a place in line that outlives its waiter", id: "line/cancelled-head", plant: func(f *faulty) {
 		leaveGhost(f, func(l backend.Lease) backend.Lease {
 			l.Owner += "'" // out of reach of the Release
 			return l
 		})
 	}},
-	{"a dead waiter that holds for ever", "line/dead-head", func(f *faulty) {
+	{fault: "a dead waiter that holds for ever", id: "line/dead-head", plant: func(f *faulty) {
 		leaveGhost(f, func(l backend.Lease) backend.Lease {
 			l.TTL = backend.MaxTTL
 			return l

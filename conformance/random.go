@@ -13,6 +13,7 @@ import (
 var historyChecks = []check{
 	{"history/orders", 1, "Whatever clients do at the same time, one order of their calls explains all answers.", 0, historyOrders},
 	{"history/lapses", 1, "One order of the calls explains all answers where leases run out too, none before the end of its validity.", expiry, historyLapses},
+	{"history/lossy", 4, "One order of the calls explains all answers where replies get lost.", losing, historyLossy},
 	{"history/long", 1, "In a long history too no two holds overlap, and tokens rise.", 0, historyLong},
 }
 
@@ -26,6 +27,11 @@ func historyOrders(t *trial) {
 
 func historyLapses(t *trial) {
 	t.crowd(4, player{rounds: 4, term: t.short, forgets: true})
+	t.explained()
+}
+
+func historyLossy(t *trial) {
+	t.crowd(4, player{rounds: 5, term: long, lossy: true})
 	t.explained()
 }
 
@@ -54,6 +60,8 @@ type player struct {
 	rounds  int // grants that it has in all
 	term    time.Duration
 	forgets bool // releases only every other hold
+
+	lossy bool // some replies get lost
 
 	t *trial
 	b backend.Backend
@@ -97,6 +105,9 @@ func (p *player) ask(want *backend.Lease) (got backend.Lease, err error) {
 	}
 	defer cancel()
 	p.t.note(*want)
+	if p.lossy && p.IntN(3) == 0 {
+		p.t.loseReply(p.b, *want)
+	}
 	if w := p.t.waiter(p.b); w != nil && p.IntN(3) == 0 {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		got, err = w.Wait(ctx, *want)
@@ -116,6 +127,9 @@ func (p *player) ask(want *backend.Lease) (got backend.Lease, err error) {
 // hold does something with the key, and ends the hold.
 func (p *player) hold(want, got backend.Lease, forgets bool) {
 	for range p.IntN(4) {
+		if p.lossy && p.IntN(4) == 0 {
+			p.t.loseReply(p.b, got)
+		}
 		switch p.IntN(4) {
 		case 0:
 			renewed := got

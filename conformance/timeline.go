@@ -113,8 +113,12 @@ func (h *history) timeline(v *violation) string {
 	names, holds := h.names(), h.holds()
 	var b strings.Builder
 	fmt.Fprintf(&b, "history of the key, in milliseconds; owners are called A, B, …; %d of %d calls are left out\n", out, len(h.calls))
-	fmt.Fprintf(&b, "   %9s %9s  %-7s%-4s%-29s%-24s%s\n", "began", "ended", "client", "for", "call", "answer", "who holds then")
+	fmt.Fprintf(&b, "   %9s %9s  %-7s%-4s%-29s%-33s%s\n", "began", "ended", "client", "for", "call", "answer", "who holds then")
 	for _, c := range calls {
+		if c.verb == "fault" {
+			fmt.Fprintf(&b, "   %9s  * %s\n", h.since(c.began), c.client)
+			continue
+		}
 		mark, ended := "", "never"
 		if v.is(c) || v != nil && v.call == nil && slices.Contains(v.owners, c.asked.Owner) {
 			mark = ">>"
@@ -122,7 +126,7 @@ func (h *history) timeline(v *violation) string {
 		if c.ended > 0 {
 			ended = h.since(c.ended)
 		}
-		fmt.Fprintf(&b, "%-3s%9s %9s  %-7s%-4s%-29s%-24s%s\n", mark,
+		fmt.Fprintf(&b, "%-3s%9s %9s  %-7s%-4s%-29s%-33s%s\n", mark,
 			h.since(c.began), ended, c.client, names[c.asked.Owner], c.question(), c.answer(), h.holding(holds, names, c))
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -152,8 +156,6 @@ func (h *history) holding(holds []*hold, names map[string]string, c *call) strin
 func (c *call) question() string {
 	s := c.verb
 	switch {
-	case c.verb == "fault":
-		return "the harness:"
 	case c.asks():
 		s += " for " + c.asked.TTL.String()
 		if c.asked.Token > 0 {
@@ -168,8 +170,6 @@ func (c *call) question() string {
 // answer is what was answered. It gives no owner away.
 func (c *call) answer() string {
 	switch {
-	case c.verb == "fault":
-		return c.client
 	case c.ended == 0:
 		return "none"
 	case c.err == nil && c.asks() && c.got.TTL == 0:

@@ -36,6 +36,7 @@ type trial struct {
 	short, late time.Duration
 
 	history history
+	atEnd   []func() // ends the faults that the case did not come to end
 
 	mu     sync.Mutex
 	broken bool            // the rule has been printed
@@ -90,6 +91,9 @@ func (t *trial) announce() {
 // tidy ends what still waits, and releases whatever the case may have left on a
 // shared server.
 func (t *trial) tidy() {
+	for _, end := range t.atEnd {
+		end()
+	}
 	t.cancel()
 	t.waiters.Wait()
 	if t.broken {
