@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"time"
 )
@@ -44,11 +46,21 @@ func child(in io.Reader, out io.Writer) error {
 	if err := dec.Decode(&s); err != nil {
 		return err
 	}
+	if s.Profile != "" {
+		runtime.MemProfileRate = 512
+	}
 	j, err := newJob(&s)
 	if err != nil {
 		return err
 	}
 	defer j.close()
+	if s.Profile != "" {
+		end, err := profile(s.Profile)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	if err := enc.Encode(&report{}); err != nil {
 		return err
 	}
@@ -63,6 +75,26 @@ func child(in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+}
+
+// profile samples where the time goes from now on and, over the process's life,
+// where memory is allocated.
+func profile(name string) (end func(), err error) {
+	cpu, err := os.Create(name + ".cpu")
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(cpu); err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		cpu.Close()
+		if mem, err := os.Create(name + ".mem"); err == nil {
+			pprof.Lookup("allocs").WriteTo(mem, 0)
+			mem.Close()
+		}
+	}, nil
 }
 
 // answer carries an order out. Allocations and processor time are counted

@@ -19,7 +19,7 @@ type fleet struct {
 	length         time.Duration // the shortest round
 	faulty         bool          // some of the servers will not answer
 	all            []*process
-	slow           bool
+	slow, gone     bool
 }
 
 type process struct {
@@ -29,23 +29,26 @@ type process struct {
 	dec *json.Decoder
 }
 
-// launch starts the processes and returns when all are ready.
-func launch(ctx context.Context, sc scenario, peer string, s *servers) (*fleet, error) {
+// launch starts the processes and returns when all are ready. The first one
+// writes a profile, if there is a name for it.
+func launch(ctx context.Context, sc scenario, peer, profile string, s *servers) (*fleet, error) {
 	f := &fleet{scenario: sc.name, peer: peer, servers: s, length: sc.length, faulty: sc.fault != nil}
 	each := sc.job
-	each.Peer, each.Shared = peer, s.shared
+	each.Peer, each.Shared, each.Profile = peer, s.shared, profile
 	for _, one := range s.all {
 		each.Addrs = append(each.Addrs, one.Addr)
 	}
 	for i := range sc.processes {
 		each.First = i * each.Clients * each.Goroutines
 		p, err := spawn(ctx, each)
+		each.Profile = ""
 		if err != nil {
 			f.stop()
 			return nil, err
 		}
 		f.all = append(f.all, p)
 	}
+	defer f.bound(2 * time.Minute)()
 	for _, p := range f.all {
 		var ready report
 		if err := p.dec.Decode(&ready); err != nil {
@@ -79,12 +82,23 @@ func spawn(ctx context.Context, s spec) (*process, error) {
 	return p, p.enc.Encode(&s)
 }
 
+// bound ends processes that take far too long. What it returns calls it off.
+func (f *fleet) bound(d time.Duration) func() bool {
+	return time.AfterFunc(d, func() {
+		for _, p := range f.all {
+			p.cmd.Process.Kill()
+		}
+	}).Stop
+}
+
 // stop ends the processes. What they hold ends with the servers.
 func (f *fleet) stop() {
 	for _, p := range f.all {
-		p.in.Close()
-		p.cmd.Process.Kill()
-		p.cmd.Wait() // it was killed, and says so
+		p.in.Close() // which ends them, unless a server keeps them waiting
+	}
+	defer f.bound(3 * time.Second)()
+	for _, p := range f.all {
+		p.cmd.Wait() // how they ended tells nothing any more
 	}
 }
 
@@ -95,6 +109,7 @@ func (f *fleet) round(ctx context.Context, length time.Duration) (record, error)
 	if err != nil {
 		return r, err
 	}
+	defer f.bound(time.Minute + 10*length)()
 	o := order{At: time.Now().Add(20*time.Millisecond + time.Duration(len(f.all))*time.Millisecond/2), For: length}
 	for _, p := range f.all {
 		if err := p.enc.Encode(&o); err != nil {

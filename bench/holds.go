@@ -35,12 +35,25 @@ func newHolds(s *spec) (*holds, error) {
 	for i := range j.locks {
 		key, _ := s.key(i)
 		j.locks[i] = c.lock(key)
-		g.Go(func() error { return j.locks[i].Lock(context.Background()) })
+		g.Go(func() error { return insist(j.locks[i]) })
 	}
 	err = g.Wait()
 	time.Sleep(s.Settle)
 	j.cost = foot().less(before)
 	return j, err
+}
+
+// insist locks what is free. A peer that waits all the same is asked again.
+func insist(l lock) (err error) {
+	for range 10 {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		err = l.Lock(ctx)
+		cancel()
+		if err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 func (j *holds) close() { j.c.close() }

@@ -33,6 +33,7 @@ type settings struct {
 	out              string
 	flavour          redistest.Flavour
 	reportOnly       bool
+	profile          bool
 	log              io.Writer
 }
 
@@ -66,6 +67,7 @@ func parse() settings {
 	flag.StringVar(&s.out, "out", "bench-out", "folder for the raw figures, the table and the plot")
 	flavour := flag.String("flavour", string(redistest.Redis8), "servers: redis7, redis8 or valkey9")
 	flag.BoolVar(&s.reportOnly, "report", false, "measure nothing: print what the folder has")
+	flag.BoolVar(&s.profile, "profile", false, "have the first process of each peer write a profile of its CPU time and allocations")
 	flag.Parse()
 	s.length = time.Duration(*seconds * float64(time.Second))
 	s.flavour = redistest.Flavour(*flavour)

@@ -67,6 +67,9 @@ func (r *record) fillServer(server info) {
 		return
 	}
 	of := v["cycles"]
+	if _, waited := v["waiter commands"]; waited {
+		return
+	}
 	if of == 0 {
 		of = server.calls["evalsha"]
 		if of == 0 {

@@ -93,11 +93,18 @@ func measure(ctx context.Context, s settings, sc scenario) (err error) {
 		if common == nil || !sc.shared {
 			common = h.start(s.flavour, sc.servers)
 		}
-		f, err := launch(ctx, sc, name, common)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		profile := ""
+		if s.profile {
+			profile = filepath.Join(s.out, sc.name+"-"+strings.ReplaceAll(name, "/", "-"))
 		}
-		fleets = append(fleets, f)
+		switch f, err := launch(ctx, sc, name, profile, common); {
+		case err == nil:
+			fleets = append(fleets, f)
+		case name == ours:
+			return err
+		default: // a peer that fails is no reason not to measure the others
+			fmt.Fprintf(s.log, "  %s is left out: %v\n", name, err)
+		}
 	}
 	for n := range s.rounds + 1 { // number 0 warms up
 		if n == 1 && sc.fault != nil {
@@ -118,7 +125,7 @@ const patience = 2
 func turn(ctx context.Context, s settings, fleets []*fleet, n int, raw *os.File) error {
 	for i := range fleets {
 		f := fleets[(i+n)%len(fleets)] // nobody is always the first
-		if f.slow && n > patience {
+		if f.gone || f.slow && n > patience {
 			continue
 		}
 		began := time.Now()
@@ -127,8 +134,13 @@ func turn(ctx context.Context, s settings, fleets []*fleet, n int, raw *os.File)
 			length = min(length, time.Second/2)
 		}
 		r, err := f.round(ctx, length)
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.peer, err)
+		switch {
+		case err != nil && f.peer == ours:
+			return err
+		case err != nil:
+			fmt.Fprintf(s.log, "  %d %s ends here: %v\n", n, f.peer, err)
+			f.gone = true
+			continue
 		}
 		f.slow = f.slow || time.Since(began) > 3*length+2*time.Second
 		if n == 0 {

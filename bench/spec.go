@@ -15,6 +15,7 @@ type spec struct {
 	TTL        time.Duration
 	Settle     time.Duration // before memory and commands are looked at
 	Samples    bool          // keep how long each cycle took
+	Profile    string        // how names of files for profiles begin; empty: none
 	Shared     string        // the file by which the processes check each other
 }
 
