@@ -140,6 +140,7 @@ func FuzzReplies(f *testing.F) {
 		f.Add([]byte(s), []byte("$-1\r\n"))
 		f.Add([]byte(":1\r\n"), []byte(s))
 	}
+	f.Add([]byte("+0\r\n"), []byte("$1\r\n1\r\n"))
 	f.Fuzz(func(t *testing.T, answer, native []byte) {
 		v, rest, ok := value(answer)
 		_, more, whole := value(native)

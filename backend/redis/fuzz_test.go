@@ -68,6 +68,9 @@ func FuzzKeys(f *testing.F) {
 					t.Errorf("the %s and the %s are one key, %q", before, whose, name)
 				}
 				seen[name] = whose
+				if !strings.Contains(name, k) {
+					t.Errorf("the %s may be another lock's: %q", whose, name)
+				}
 				if backend.ValidateKey(name) == nil {
 					t.Errorf("the %s might be a lock: %q", whose, name)
 				}

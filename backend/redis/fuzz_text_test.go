@@ -24,6 +24,7 @@ func FuzzURL(f *testing.F) {
 		{"redis+cluster", "", "a,,b"}, {"redis+cluster", "", "a?pool_size=99999999999"}, {"redis+sentinel", "", "a"}, {"redis+sentinel", "", "a//"},
 		{"redis", "", "h?max_retries=3&read_timeout=0"}, {"redis", "", "h?read_timeout=-1"}, {"", "", ""}, {"redis+", "", "h"}, {"+cluster", "", "h"},
 		{"redis", "", "h?skip_verify=x"}, {"rediss", "", "h?skip_verify=true"}, {"redis", "\x00", "h"}, {"redis", "", "[::1"}, {"redis", "", "\n"},
+		{"redis", ":?%", "0"}, {"redis+cluster", ":?", "h"}, {"redis+sentinel", "/x", "h/name"}, {"redis+cluster", ",b:1/", "h"},
 	} {
 		f.Add(s[0], s[1], s[2])
 	}

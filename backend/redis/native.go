@@ -188,12 +188,12 @@ func (b *Backend) deleteNatively(ctx context.Context, held backend.Lease, name s
 	_ = pipe.Process(ctx, del)
 	pipe.Publish(ctx, wakeChannel(held.Key), "") // a hint, which a user may be forbidden to send
 	_, _ = pipe.Exec(ctx)                        // each has its own error
-	n, err := del.Int()
+	err := del.Err()
 	if err != nil && answered(err) {
 		b.refused(err)
 		err = nil
 	}
-	return n == 1, err
+	return del.Val() == int64(1), err
 }
 
 // discreet is a command that the server may not know: such answers repeat the

@@ -70,7 +70,7 @@ func clientFor(rawURL string) (c goredis.UniversalClient, err error) {
 
 func serverFor(rawURL string) (goredis.UniversalClient, error) {
 	u, err := url.Parse(rawURL)
-	if err != nil || u.Opaque != "" || u.Fragment != "" {
+	if err != nil || u.Opaque != "" || u.Fragment != "" || misread(u, rawURL) {
 		return nil, errNoURL
 	}
 	o, err := goredis.ParseURL(rawURL)
@@ -84,6 +84,14 @@ func serverFor(rawURL string) (goredis.UniversalClient, error) {
 	suit(&o.DialTimeout, &o.ReadTimeout)
 	o.MaintNotificationsConfig = noNotices()
 	return goredis.NewClient(o), nil
+}
+
+// misread says whether a password was taken for a host, or a part of it: an @
+// stands behind a character that ends the host, or the host has a colon and is
+// no IPv6 address in brackets. Hosts are in names and errors.
+func misread(u *url.URL, raw string) bool {
+	cut := u.User == nil && u.Scheme != "unix" && strings.Contains(raw, "@")
+	return cut || strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[")
 }
 
 // suit fills in the time-outs that a URL does not set.
@@ -160,7 +168,7 @@ func several(scheme, rest, port string) (*url.URL, error) {
 	var addrs []string
 	for h := range strings.SplitSeq(rest[at:end], ",") {
 		u, err := url.Parse("redis://" + h)
-		if err != nil || u.Hostname() == "" {
+		if err != nil || u.Hostname() == "" || misread(u, h) {
 			return nil, errHosts
 		}
 		p := u.Port()
@@ -170,7 +178,7 @@ func several(scheme, rest, port string) (*url.URL, error) {
 		addrs = append(addrs, net.JoinHostPort(u.Hostname(), p))
 	}
 	u, err := url.Parse(scheme + "://" + rest[:at] + addrs[0] + rest[end:])
-	if err != nil || u.Fragment != "" {
+	if err != nil || u.Fragment != "" || misread(u, rest) {
 		return nil, errNoURL
 	}
 	q := u.Query()
