@@ -43,10 +43,8 @@ func set(ctx context.Context, c *goredis.Client, key, value string) error {
 
 // A fenced write to Redis.
 func Example_fencedWrite() {
-	s := server()
-	defer s.Close()
-	client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
-	defer client.Close()
+	client, stop := dial()
+	defer stop()
 
 	first := fencing.NewContext(context.Background(), 33) // as Mutex.Do makes them
 	second := fencing.NewContext(context.Background(), 34)
@@ -63,10 +61,8 @@ func Example_fencedWrite() {
 
 // Locks are kept in a backend that has no tokens, or none that outlive it.
 func ExampleNewTokens() {
-	s := server()
-	defer s.Close()
-	client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
-	defer client.Close()
+	client, stop := dial()
+	defer stop()
 
 	tokens, err := redis.NewTokens(client)
 	if err != nil {
@@ -87,10 +83,8 @@ func ExampleNewTokens() {
 }
 
 func ExampleTokens_Next() {
-	s := server()
-	defer s.Close()
-	client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
-	defer client.Close()
+	client, stop := dial()
+	defer stop()
 
 	tokens, err := redis.NewTokens(client)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/backend/redis"
+	"github.com/distmutex/distmutex/fencing"
 )
 
 // server is a simulation, so that the examples run anywhere.
@@ -22,13 +23,21 @@ func server() *miniredis.Miniredis {
 	return s
 }
 
+// dial returns a client of a server of its own.
+func dial() (client *goredis.Client, stop func()) {
+	s := server()
+	client = goredis.NewClient(&goredis.Options{Addr: s.Addr()})
+	return client, func() {
+		client.Close()
+		s.Close()
+	}
+}
+
 // Any go-redis client will do. Programs pass the Backend to package mutex; the
 // verbs below it are for those who build something else.
 func ExampleNew() {
-	s := server()
-	defer s.Close()
-	client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
-	defer client.Close()
+	client, stop := dial()
+	defer stop()
 
 	ctx := context.Background()
 	b, err := redis.New(client, nil)
@@ -52,6 +61,35 @@ func ExampleNew() {
 	// <nil> true
 	// true
 	// <nil>
+	// <nil>
+}
+
+// Where scripts are forbidden: the lock alone, as on the Redis page, and tokens
+// from elsewhere, here from a server on which transactions do.
+func ExampleNew_plain() {
+	client, stop := dial()
+	defer stop()
+	ctx := context.Background()
+	plain, err := redis.New(client, &redis.Options{Plain: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer plain.Close(ctx)
+	tokens, err := redis.NewTokens(client)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b := backend.Wrap(plain, fencing.Middleware(tokens))
+
+	held, err := b.Acquire(ctx, backend.Lease{Key: "orders/42", Owner: "a random string", TTL: 10 * time.Second, Start: time.Now()})
+	fmt.Println(err, held.Token > 0)
+	fmt.Println(client.Get(ctx, "orders/42").Val())
+	fmt.Println(b.Release(ctx, held))
+	// Output:
+	// <nil> true
+	// a random string
 	// <nil>
 }
 
@@ -80,10 +118,8 @@ func ExampleOpen() {
 func ExampleNewQuorum() {
 	var clients []goredis.UniversalClient
 	for range 3 {
-		s := server()
-		defer s.Close()
-		client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
-		defer client.Close()
+		client, stop := dial()
+		defer stop()
 		clients = append(clients, client)
 	}
 	ctx := context.Background()
@@ -101,10 +137,8 @@ func ExampleNewQuorum() {
 
 // Wait is a hint: whoever is woken still has to acquire.
 func ExampleBackend_Wait() {
-	s := server()
-	defer s.Close()
-	client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
-	defer client.Close()
+	client, stop := dial()
+	defer stop()
 
 	ctx := context.Background()
 	b, err := redis.New(client, nil)

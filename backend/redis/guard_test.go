@@ -2,6 +2,8 @@ package redis_test
 
 import (
 	"errors"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +87,53 @@ func TestLargestMaxTTLOfAllClientsCounts(t *testing.T) {
 			t.Errorf("told %+v, want to wait for the term of 20 s", told)
 		}
 	})
+}
+
+// What no guard can know: the larger MaxTTL of a client that reached no node but
+// the one that then forgets it, and one that is out of reach. So MaxTTL is raised
+// everywhere before any term is longer; then it is one's own.
+func TestMaxTTLThatOnlyTheForgetfulNodeKnew(t *testing.T) {
+	trio(t, func(t *testing.T, s []*redistest.Server) {
+		short, long := redis.Options{MaxTTL: time.Second}, redis.Options{MaxTTL: 20 * time.Second}
+		unaware, raised := join(t, short, nil, s[1], s[2]), join(t, long, nil, s[1], s[2])
+		declare(t, join(t, short, s...).Quorum)
+		unaware.cycle(t)
+		held := mustAcquire(t, join(t, long, s[0], nil, s[2]), lease("k", long.MaxTTL))
+		s[2].Restart()
+		began := time.Now()
+		_, at, _ := unaware.persist(t, "k", time.Second, time.Until(held.Until()))
+		if at.IsZero() || at.Sub(began) < redis.Delay(short.MaxTTL) {
+			t.Errorf("let in after %v: doc/guarantees.md says that it is after the client's own time", at.Sub(began))
+		}
+		if _, at, told := raised.persist(t, "k", time.Second, 2*time.Second); !at.IsZero() || told.left <= redis.Delay(short.MaxTTL) {
+			t.Errorf("with MaxTTL raised: let in at %v, told %+v", at, told)
+		}
+	})
+}
+
+// A node that is made a replica is set aside, and says so. When it is a primary
+// again, it may have forgotten locks.
+func TestNodeThatBecomesAReplicaIsSetAside(t *testing.T) {
+	trio(t, func(t *testing.T, s []*redistest.Server) {
+		var log logs
+		all := join(t, redis.Options{MaxTTL: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}, s...)
+		declare(t, all.Quorum)
+		says := func(words ...string) {
+			t.Helper()
+			eventually(t, "the log says "+strings.Join(words, ", "), func() bool {
+				time.Sleep(50 * time.Millisecond) // a replica refuses slowly, since go-redis asks it again
+				all.cycle(t)
+				return slices.ContainsFunc(strings.Split(log.String(), "\n"), func(line string) bool {
+					return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) })
+				})
+			})
+		}
+		all.cycle(t)
+		follow(t, s[2], s[1].Addr)
+		says("set aside", "node3", "replica")
+		s[2].Client().Do(t.Context(), "replicaof", "no", "one")
+		says("in use again", "node3")
+	}, syncAtOnce...)
 }
 
 // An address that moves to another member's server is not a second vote.
