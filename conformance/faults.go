@@ -73,12 +73,14 @@ func (f *Faults) missing(n needs, peer bool) string {
 }
 
 // fault notes in the history what the harness is about to do.
-func (t *trial) fault(what string) {
-	t.history.end(t.history.begin(what, "fault", backend.Lease{Key: t.key}), backend.Lease{}, nil)
+func (t *trial) fault(what string) { t.faultOf(what, "") }
+
+func (t *trial) faultOf(what, owner string) {
+	t.history.end(t.history.begin(what, "fault", backend.Lease{Key: t.key, Owner: owner}), backend.Lease{}, nil)
 }
 
 func (t *trial) loseReply(b backend.Backend, l backend.Lease) {
-	t.fault("a reply is lost")
+	t.faultOf("a reply is lost, to", l.Owner)
 	t.h.Faults.LoseReply(t.TB, raw(b), l)
 }
 

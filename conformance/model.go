@@ -98,7 +98,7 @@ func (h *history) operations() (ops []porcupine.Operation) {
 		s := step{call: c, after: unknown[c.asked.Owner]}
 		op := porcupine.Operation{Call: int64(2 * c.began), Return: int64(2 * c.ended)}
 		switch {
-		case !told[c.asked.Owner], c.invalid(), c.hint(), c.verb == "renew" && c.unknown():
+		case c.verb == "fault", !told[c.asked.Owner], c.invalid(), c.hint(), c.verb == "renew" && c.unknown():
 			continue
 		case c.unknown():
 			op.Return = math.MaxInt64
@@ -171,6 +171,8 @@ func (s step) from(now state, unfenced bool) []any {
 		return []any{now}
 	case errors.Is(s.err, backend.ErrLost) && !mine:
 		return []any{now}
+	case errors.Is(s.err, backend.ErrLost) && s.verb == "release":
+		return []any{without} // a client's own repeat found another's grant
 	case errors.Is(s.err, backend.ErrLost):
 		return nil
 	case s.verb == "renew" && mine:
@@ -204,8 +206,8 @@ func (s step) grants(now state, mine, free, unfenced bool) []any {
 		return []any{next}
 	case got < floor:
 		return nil
-	case mine && now.token > 0 && got != max(now.token, floor):
-		return nil
+	case mine && now.token > 0 && floor <= now.token && got != now.token:
+		return nil // a raise may go further than it must, a repeat nowhere
 	case (free || now.token == 0) && got <= now.last:
 		return nil
 	}

@@ -57,11 +57,12 @@ func (t *trial) explained() {
 
 // player is a client that does this and that at random.
 type player struct {
-	rounds  int // grants that it has in all
+	rounds  int // grants that it has in all, if it gets them soon
 	term    time.Duration
 	forgets bool // releases only every other hold
 
-	lossy bool // some replies get lost
+	lossy bool      // some replies get lost
+	stop  time.Time // no round begins after it
 
 	t *trial
 	b backend.Backend
@@ -71,19 +72,17 @@ type player struct {
 // crowd has players play at the same time.
 func (t *trial) crowd(players int, p player) {
 	var wg sync.WaitGroup
+	p.stop = time.Now().Add(soon + 10*t.short)
 	for i := range players {
 		p := p
 		p.t, p.b, p.Rand = t, []backend.Backend{t.b, t.peer}[i%2], t.randomly(i)
 		wg.Go(p.play)
 	}
 	wg.Wait()
-	if t.ctx.Err() != nil {
-		t.Errorf("not everybody had had the key when the time was up")
-	}
 }
 
 func (p *player) play() {
-	for n := 0; n < p.rounds && p.t.ctx.Err() == nil; {
+	for n := 0; n < p.rounds && time.Now().Before(p.stop); {
 		p.pause(3 * time.Millisecond)
 		want := p.t.lease(p.term)
 		got, err := p.ask(&want)

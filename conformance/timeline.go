@@ -51,7 +51,7 @@ func (h *history) window(v *violation) (calls []*call, out int) {
 	telling := h.telling(v)
 	last := 0
 	for _, c := range h.calls {
-		if c.verb != "fault" && !telling[c.asked.Owner] {
+		if c.asked.Owner != "" && !telling[c.asked.Owner] {
 			continue
 		}
 		calls = append(calls, c)
@@ -71,6 +71,7 @@ func (h *history) telling(v *violation) map[string]bool {
 	for _, c := range h.calls {
 		owner := c.asked.Owner
 		switch {
+		case c.verb == "fault":
 		case c.granted(), v != nil && slices.Contains(v.owners, owner):
 			all[owner], granted[owner] = true, true
 		case c.asks() && c.unknown():
@@ -113,10 +114,10 @@ func (h *history) timeline(v *violation) string {
 	names, holds := h.names(), h.holds()
 	var b strings.Builder
 	fmt.Fprintf(&b, "history of the key, in milliseconds; owners are called A, B, …; %d of %d calls are left out\n", out, len(h.calls))
-	fmt.Fprintf(&b, "   %9s %9s  %-7s%-4s%-29s%-33s%s\n", "began", "ended", "client", "for", "call", "answer", "who holds then")
+	fmt.Fprintf(&b, "   %9s %9s  %-7s%-4s%-40s%-33s%s\n", "began", "ended", "client", "for", "call", "answer", "who holds then")
 	for _, c := range calls {
 		if c.verb == "fault" {
-			fmt.Fprintf(&b, "   %9s  * %s\n", h.since(c.began), c.client)
+			fmt.Fprintf(&b, "   %9s  * %s %s\n", h.since(c.began), c.client, names[c.asked.Owner])
 			continue
 		}
 		mark, ended := "", "never"
@@ -126,7 +127,7 @@ func (h *history) timeline(v *violation) string {
 		if c.ended > 0 {
 			ended = h.since(c.ended)
 		}
-		fmt.Fprintf(&b, "%-3s%9s %9s  %-7s%-4s%-29s%-33s%s\n", mark,
+		fmt.Fprintf(&b, "%-3s%9s %9s  %-7s%-4s%-40s%-33s%s\n", mark,
 			h.since(c.began), ended, c.client, names[c.asked.Owner], c.question(), c.answer(), h.holding(holds, names, c))
 	}
 	return strings.TrimRight(b.String(), "\n")

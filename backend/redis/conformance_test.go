@@ -27,16 +27,15 @@ func TestConformanceOfAStrictClient(t *testing.T) {
 }
 
 func conform(t *testing.T, f redistest.Flavour, edit func(*goredis.Options)) {
-	addr := redistest.Start(t, f, 1)[0].Addr
-	client := func(t testing.TB) backend.Backend {
-		o := &goredis.Options{Addr: addr}
+	var args []string
+	if ours(f) {
+		args = redistest.Durable()
+	}
+	conformance.Run(t, exempt(underFaults(redistest.Start(t, f, 1, args...), func(t testing.TB, addrs []string) backend.Backend {
+		o := &goredis.Options{Addr: addrs[0]}
 		edit(o)
 		return closing(t, goredis.NewClient(o))
-	}
-	conformance.Run(t, exempt(conformance.Harness{
-		New:  client,
-		Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return client(t) },
-	}, f))
+	}), f))
 }
 
 // closing is a backend that ends with the test, and its client with it.

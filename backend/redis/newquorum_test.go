@@ -68,11 +68,9 @@ func declare(t testing.TB, q *redis.Quorum) {
 
 func TestQuorumConformance(t *testing.T) {
 	five(t, func(t *testing.T, servers []*redistest.Server) {
-		addrs := redistest.Addrs(servers)
-		conformance.Run(t, exempt(conformance.Harness{
-			New:  func(t testing.TB) backend.Backend { return quorumOf(t, addrs) },
-			Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return quorumOf(t, addrs) },
-		}, servers[0].Flavour))
+		conformance.Run(t, exempt(underFaults(servers, func(t testing.TB, addrs []string) backend.Backend {
+			return quorumOf(t, addrs)
+		}), servers[0].Flavour))
 	})
 }
 
