@@ -114,32 +114,51 @@ func ExampleBackend_Clock() {
 	// Output: false
 }
 
+// three is a quorum on simulated servers, and what ends them.
+func three() (q *redis.Quorum, end func()) {
+	var clients []goredis.UniversalClient
+	var ends []func()
+	for range 3 {
+		s := server()
+		client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
+		clients = append(clients, client)
+		ends = append(ends, func() { client.Close() }, s.Close)
+	}
+	q, err := redis.NewQuorum(clients, nil)
+	if err != nil {
+		panic(err)
+	}
+	return q, func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// Close waits for what is still on its way; the clients are their maker's.
+func ExampleQuorum_Close() {
+	q, end := three()
+	defer end()
+	ctx := context.Background()
+	held, _ := q.Acquire(ctx, report("a"))
+	q.Release(ctx, held)
+	fmt.Println(q.Close(ctx))
+	// Output: <nil>
+}
+
 // New servers may be used at once if they are declared so, which takes all of
 // them, and that they are empty. (Simulations are not guarded.)
 func ExampleQuorum_DeclareNew() {
-	var clients []goredis.UniversalClient
-	for range 3 {
-		s := server()
-		defer s.Close()
-		client := goredis.NewClient(&goredis.Options{Addr: s.Addr()})
-		defer client.Close()
-		clients = append(clients, client)
-	}
+	q, end := three()
+	defer end()
 	ctx := context.Background()
-	q, err := redis.NewQuorum(clients, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	err = q.DeclareNew(ctx)
+	defer q.Close(ctx)
+	err := q.DeclareNew(ctx)
 	if err != nil && !errors.Is(err, redis.ErrNotNew) { // they were used before: no harm
 		fmt.Println(err)
 		return
 	}
 	held, err := q.Acquire(ctx, report("a"))
 	fmt.Println(err, q.Release(ctx, held))
-	fmt.Println(q.Close(ctx))
-	// Output:
-	// <nil> <nil>
-	// <nil>
+	// Output: <nil> <nil>
 }
