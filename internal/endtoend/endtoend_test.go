@@ -24,6 +24,11 @@ import (
 // uses go-redis as it comes, not as Open sets it up.
 func dial(t testing.TB, servers []*redistest.Server) backend.Backend {
 	t.Helper()
+	return dialWith(t, servers, nil)
+}
+
+func dialWith(t testing.TB, servers []*redistest.Server, o *redis.Options) backend.Backend {
+	t.Helper()
 	var clients []goredis.UniversalClient
 	for _, s := range servers {
 		c := goredis.NewClient(&goredis.Options{Addr: s.Addr})
@@ -31,14 +36,14 @@ func dial(t testing.TB, servers []*redistest.Server) backend.Backend {
 		clients = append(clients, c)
 	}
 	if len(clients) == 1 {
-		b, err := redis.New(clients[0], nil)
+		b, err := redis.New(clients[0], o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { closed(t, b) })
 		return b
 	}
-	q, err := redis.NewQuorum(clients, nil)
+	q, err := redis.NewQuorum(clients, o)
 	if err != nil {
 		t.Fatal(err)
 	}

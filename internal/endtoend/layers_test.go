@@ -11,6 +11,7 @@ import (
 	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/backend/memory"
 	"github.com/distmutex/distmutex/backend/quorum"
+	"github.com/distmutex/distmutex/backend/redis"
 	"github.com/distmutex/distmutex/conformance"
 	"github.com/distmutex/distmutex/fencing"
 	"github.com/distmutex/distmutex/internal/redistest"
@@ -52,18 +53,43 @@ func TestConformanceThroughLayers(t *testing.T) {
 	}
 }
 
-// On real servers, through all layers at once.
-func TestConformanceThroughAllLayersOnServers(t *testing.T) {
+// On real servers, of one node and of five: through all layers at once on every
+// flavour, and through each alone on one of them, which is enough to see that it
+// gets along with a server; what a layer does is the same on all. Fencing alone
+// is over a backend that has no tokens, which come from the server as well.
+func TestConformanceThroughLayersOnServers(t *testing.T) {
+	t.Parallel()
+	alone := map[redistest.Flavour][]string{
+		redistest.Redis7:  {"all", "retry", "log"},
+		redistest.Redis8:  {"all", "fencing"},
+		redistest.Valkey9: {"all", "telemetry"},
+	}
 	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		redistest.NeedsReal(t, f)
+		t.Parallel()
 		for _, nodes := range []int{1, 5} {
 			servers := redistest.Start(t, f, nodes)
-			t.Run(fmt.Sprint(nodes), func(t *testing.T) {
-				h := through(layers(t)["all"], func(t testing.TB) backend.Backend { return dial(t, servers) })
-				h.Peer = func(t testing.TB, _ backend.Backend) backend.Backend { return h.New(t) }
-				conformance.Run(t, h)
-			})
+			for _, name := range alone[f] {
+				t.Run(fmt.Sprint(name, " ", nodes), func(t *testing.T) {
+					h := through(layers(t)[name], func(t testing.TB) backend.Backend { return dial(t, servers) })
+					if name == "fencing" {
+						h = fencedPlainly(t, servers)
+					}
+					h.Peer = func(t testing.TB, _ backend.Backend) backend.Backend { return h.New(t) }
+					conformance.Run(t, h)
+				})
+			}
 		}
+	})
+}
+
+func fencedPlainly(t *testing.T, servers []*redistest.Server) conformance.Harness {
+	tokens, err := redis.NewTokens(servers[0].Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return through([]backend.Middleware{fencing.Middleware(tokens)}, func(t testing.TB) backend.Backend {
+		return dialWith(t, servers, &redis.Options{Plain: true, Unguarded: true})
 	})
 }
 
