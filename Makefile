@@ -3,10 +3,12 @@
 # make bench   ours beside its peers on real servers: the table and the plot of doc/performance.md
 # make micro   the benchmarks of single packages
 # make fuzz    each fuzz test for FUZZTIME
+# make soak    simulated schedules on all cores for SOAKTIME, without the race detector
 # make servers only fetches the servers
 
 SHELL    := /usr/bin/env bash -o pipefail
 FUZZTIME ?= 20s
+SOAKTIME ?= 10m
 BENCH    ?= .
 
 # What else the comparison is told, as -scenario one,free or -rounds 3.
@@ -17,7 +19,7 @@ MODULES = $(shell go list -m -f '{{.Dir}}')
 each    = set -e; for dir in $(MODULES); do cd "$$dir"; $(1); done
 
 # Cases on real servers mostly sleep: eight at a time, however few cores there are.
-.PHONY: test vet check bench micro fuzz servers
+.PHONY: test vet check bench micro fuzz soak servers
 
 test: vet
 	@if [ -n "$$DISTMUTEX_REDIS_SERVERS" ]; then \
@@ -51,6 +53,12 @@ fuzz:
 			echo "$$pkg $$name"; go test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) $$pkg; \
 		done; \
 	done)
+
+# The seeds begin anew each day, so that no two days run the same ones.
+SOAKSEED ?= $(shell echo $$(($$(date +%s) / 86400 * 100000000)))
+
+soak:
+	@go test ./internal/sim -run='^TestSoak$$' -v -count=1 -timeout=0 -soak=$(SOAKTIME) -first=$(SOAKSEED)
 
 servers:
 	@scripts/servers.sh

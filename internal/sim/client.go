@@ -69,7 +69,7 @@ func (c *client) open() error {
 	p := c.w.plan
 	s, err := mutex.NewSession(c.layers, &mutex.Options{
 		TTL: p.TTL, Wait: c.pace,
-		MinHold: c.plan.MinHold, MaxHold: c.maxHold(), RenewEvery: c.plan.RenewEvery,
+		MinHold: c.plan.MinHold, MaxHold: c.maxHold(), RenewEvery: c.plan.RenewEvery, HandOver: c.plan.HandOver,
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,10 +11,13 @@ import (
 	"github.com/distmutex/distmutex/mutex"
 )
 
-// hold is one critical section as its holder saw it.
+// hold is one critical section as its holder saw it. Goroutines of one client may
+// hold one lease one after the other.
 type hold struct {
 	*attempt
 	w      *world
+	token  backend.Token
+	asked  time.Duration // when nobody had been told of it for certain
 	told   time.Duration // when the holder had it
 	ended  time.Duration // when it unlocked, was told of the loss, or died
 	lostAt time.Duration // when its context ended by itself
@@ -26,24 +29,38 @@ type hold struct {
 // begin notes that the client has a lock now, with this token.
 func (l *ledger) begin(c *client, key int, token backend.Token) *hold {
 	l.mu.Lock()
-	var a *attempt
-	for _, x := range l.attempts {
-		if x.client == c.id && x.key == key && x.token == token {
-			a = x
-		}
-	}
+	a := l.grantOf(c.id, key, token)
 	if a == nil {
 		l.mu.Unlock()
 		l.breach(Truth, "client %d was given lock %d with token %d, which nobody granted it", c.id, key, token)
 		l.mu.Lock()
-		a = &attempt{owner: owner{c.id, key, 0}, token: token}
+		a = &attempt{owner: owner{c.id, key, 0}, first: token, token: token}
 	}
-	h := &hold{attempt: a, w: l.w, told: l.w.now(), limit: a.start + c.maxHold()}
+	h := &hold{attempt: a, w: l.w, token: token, asked: a.asked, told: l.w.now(), limit: a.start + c.maxHold()}
+	if a.last != nil { // its lease was left to this one
+		h.asked, h.limit = a.last.ended, h.told+c.maxHold()
+		l.turns++
+	}
 	h.ended = h.told
+	a.last = h
 	l.holds = append(l.holds, h)
 	l.record("holds", c.id, -1, opApp, a.owner, int(token), "holds "+a.owner.String())
+	over := h.told >= min(a.until, h.limit) && !l.w.wasStopped(c.id, a.start, h.told)
 	l.mu.Unlock()
+	if over {
+		l.breach(Truth, "%v was given when its validity was over", a.owner)
+	}
 	return h
+}
+
+// grantOf is the attempt that was granted the token; l.mu is held.
+func (l *ledger) grantOf(client, key int, token backend.Token) *attempt {
+	for _, a := range l.attempts {
+		if a.client == client && a.key == key && a.first <= token && token <= a.token {
+			return a
+		}
+	}
+	return nil
 }
 
 // validity is the end of the hold's validity, as the answers of the quorum have it.

@@ -21,6 +21,8 @@ type ledger struct {
 	holds    []*hold
 	writes   int
 	stale    int
+	turns    int // holds of a lease that another had before
+	net      Net
 	breaches []Breach
 	hash     uint64
 	lines    []line // if they are wanted
@@ -33,8 +35,10 @@ type attempt struct {
 	asked    time.Duration // when it was first acquired
 	start    time.Duration // of its first term
 	until    time.Duration // the end of its validity
-	token    backend.Token
-	answered uint // nodes that granted or refused, as a set
+	first    backend.Token // of its first grant
+	token    backend.Token // of the last; all between belong to it
+	last     *hold         // the one of its holds that began last
+	answered uint          // nodes that granted or refused, as a set
 	refusals uint
 	losses   uint // nodes that answered a renewal that it is lost
 	closed   bool // its release was asked for
@@ -88,24 +92,30 @@ func (l *ledger) granted(o owner, want, got backend.Lease) {
 	if got.Start.IsZero() || got.Start.After(want.Start) {
 		got.Start = want.Start
 	}
-	got.TTL = min(got.TTL, want.TTL)
 	l.mu.Lock()
 	a := l.at(o)
-	a.start, a.token = got.Start.Sub(l.w.begun), got.Token
-	until := got.Until().Sub(l.w.begun)
+	if a.first == 0 {
+		a.start, a.first = got.Start.Sub(l.w.begun), got.Token
+	}
+	a.token = max(a.token, got.Token)
+	until := got.Start.Sub(l.w.begun) + validity(min(got.TTL, want.TTL))
 	a.until = max(a.until, until)
 	l.mu.Unlock()
 	l.standing(o, until)
 }
 
 func (l *ledger) renewed(o owner, held backend.Lease) {
-	until := held.Until().Sub(l.w.begun)
+	until := held.Start.Sub(l.w.begun) + validity(held.TTL)
 	l.mu.Lock()
 	a := l.at(o)
 	a.until = max(a.until, until)
 	l.mu.Unlock()
 	l.standing(o, until)
 }
+
+// validity is how much of a term may be relied on in numbers of its own: what
+// the library makes of it is judged by this.
+func validity(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*ms }
 
 // standing checks that a majority keeps the owner's lock until then. A node that
 // lost it by a fault is none of the library's.

@@ -80,6 +80,7 @@ type ClientPlan struct {
 	MinHold    time.Duration
 	MaxHold    time.Duration
 	RenewEvery time.Duration
+	HandOver   time.Duration
 	Programs   [][]Step // one for each goroutine
 }
 
@@ -134,8 +135,14 @@ func (p *Plan) node(r *rolls) NodePlan {
 	if p.Wild == Racing {
 		n.Rate = r.around(60_000)
 	}
-	if r.percent(30) {
-		n.Counter = backend.Token(r.n(4))
+	if r.percent(40) {
+		// Ahead of the clock, so that nodes differ and are raised: by no more than
+		// a client can bring about, unless it is never forgotten.
+		ahead := reach
+		if p.Mode == Rough && p.Life == day {
+			ahead = 2 * horizon
+		}
+		n.Counter = stamp(r.below(ahead))
 	}
 	return n
 }
@@ -162,7 +169,10 @@ func (p *Plan) client(r *rolls) ClientPlan {
 	case 1:
 		c.RenewEvery = p.TTL / 2
 	}
-	for range 1 + r.n(5)/3 {
+	if c.MinHold == 0 {
+		c.HandOver = []time.Duration{0, 0, p.TTL, 2 * p.TTL, -1}[r.n(5)]
+	}
+	for range []int{1, 1, 1, 2, 4}[r.n(5)] {
 		c.Programs = append(c.Programs, p.program(r))
 	}
 	return c

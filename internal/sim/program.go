@@ -163,10 +163,18 @@ func (u *use) hold(h *mutex.Hold, unlock func(context.Context) error) {
 	rec.unlocked(unlock(uctx), c.plan.MinHold)
 }
 
+// givesUp cancels a Lock somewhere on the way. It leaves nothing behind.
+func (c *client) givesUp(key int) {
+	r := rollsOf(c.w.plan.Seed, 8, c.id, key)
+	u := &use{c: c, step: Step{Verb: Hold, Key: key, Patience: 1 + r.below(5*c.w.plan.Latency), Writes: 1}, name: [2]int{8, key}}
+	u.run()
+}
+
 // getsLock takes a lock when the faults are over, in good time.
 func (c *client) getsLock(key int) {
 	w := c.w
 	time.Sleep(time.Duration(1 + 100*c.id + key))
+	c.givesUp(key)
 	patience := 2*w.plan.TTL + time.Duration(len(w.clients))*1500*ms
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

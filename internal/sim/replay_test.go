@@ -3,30 +3,70 @@ package sim_test
 import (
 	"flag"
 	"testing"
+	"time"
 
 	"github.com/distmutex/distmutex/internal/sim"
 )
 
-var replays = flag.Int64("replays", 100, "how many seeds TestReplay runs twice")
+var (
+	replays = flag.Int64("replays", 1000, "how many seeds TestReplay runs twice")
+	many    = flag.Int64("many", 2000, "how many seeds TestManySchedules runs")
+	soak    = flag.Duration("soak", 0, "how long TestSoak runs; zero: not at all")
+)
+
+const batch = 100 // seeds that a child runs
 
 // The same seed makes the same events in the same instants.
 func TestReplay(t *testing.T) {
-	for s := *first; s < *first+*replays; s++ {
-		a, b := sim.Run(t, sim.Make(s), false), sim.Run(t, sim.Make(s), false)
-		if a.Hash != b.Hash {
-			t.Errorf("seed %d: trace %x, then %x%s", s, a.Hash, b.Hash, difference(t, s))
-		}
+	alone(t)
+	all := shared(t, batch, "-twice", upTo(*first, *replays, batch))
+	if int64(all.Schedules) < *replays {
+		t.Errorf("%d seeds were run twice, want %d", all.Schedules, *replays)
+	}
+	for _, b := range all.Broken {
+		t.Errorf("seed %d: %s: %s", b.Seed, b.Law, b.Text)
 	}
 }
 
-// difference shows where two runs of a seed part, if they do once more.
-func difference(t *testing.T, seed int64) string {
-	a := sim.Run(t, sim.Make(seed), true)
+// again runs a plan once more and compares.
+func (s *tally) again(t *testing.T, p sim.Plan, r sim.Report) {
+	if sim.Run(t, p, false).Hash == r.Hash {
+		return
+	}
+	text := "two runs differ"
+	a := sim.Run(t, p, true)
 	for range 50 {
-		b := sim.Run(t, sim.Make(seed), true)
-		if a.Hash != b.Hash {
-			return sim.Difference(a, b)
+		if b := sim.Run(t, p, true); a.Hash != b.Hash {
+			text += sim.Difference(a, b)
+			break
 		}
 	}
-	return ""
+	s.Broken = append(s.Broken, broken{p.Seed, "replay", text})
+}
+
+// All laws hold on thousands of schedules, without the race detector.
+func TestManySchedules(t *testing.T) {
+	alone(t)
+	all := shared(t, batch, "-twice=false", upTo(*first+*replays, *many, batch))
+	t.Log(all.String())
+	judge(t, all)
+}
+
+// As many schedules as there is time for, on all cores: make soak.
+func TestSoak(t *testing.T) {
+	if *soak == 0 {
+		t.Skip("it takes as long as -soak says")
+	}
+	begun := time.Now()
+	all := shared(t, batch, "-twice=false", during(*first, batch, *soak))
+	t.Logf("%v\n%.0f schedules a second, from seed %d", &all, float64(all.Schedules)/time.Since(begun).Seconds(), *first)
+	judge(t, all)
+}
+
+// alone skips a test that is none of one seed's.
+func alone(t *testing.T) {
+	t.Helper()
+	if *seed != 0 {
+		t.Skip("-seed runs TestSchedules alone")
+	}
 }

@@ -65,13 +65,17 @@ func (l *ledger) ret(client int, op op, o owner, err error) {
 func (l *ledger) sent(client, node int, op op, o owner, f fate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.net.Messages++
 	text := ""
 	switch {
 	case f.lost:
+		l.net.Lost++
 		text = ", and it is lost"
 	case f.twice != 0:
+		l.net.Twice++
 		text = ", twice"
 	case f.mute:
+		l.net.Mute++
 		text = ", and its answer is lost"
 	}
 	l.record("sends", client, node, op, o, 0, text)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/cryptotest"
@@ -38,13 +39,29 @@ type Report struct {
 	Hash     uint64 // of all events and their instants
 	Attempts int
 	Holds    int
+	Turns    int // holds of a lease that another goroutine had before
 	Writes   int
 	Stale    int // writes that the resource refused
+	Net      Net
 	Timeline []string
 }
 
-// Run runs a plan in a bubble of its own.
+// Net counts messages from clients to nodes.
+type Net struct {
+	Messages int
+	Lost     int // that never arrived
+	Mute     int // whose answer never did
+	Twice    int // that arrived twice
+}
+
+// Run runs a plan in a bubble of its own. A bubble that can't end, because some
+// goroutine never does, panics: that breaks a law, too.
 func Run(t *testing.T, p Plan, trace bool) (r Report) {
+	defer func() {
+		if e := recover(); e != nil {
+			r.Breaches = append(r.Breaches, Breach{Quiet, fmt.Sprint(e)})
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, uint64(p.Seed))
 		w := newWorld(&p, trace)
@@ -111,7 +128,11 @@ func (w *world) recover() {
 		}
 	}
 	all.Wait()
-	time.Sleep(w.plan.NodeTimeout + w.plan.Latency + w.plan.TTL/2) // MinHold may keep them
+	settle := 6*w.plan.Latency + 10*ms
+	for _, c := range w.plan.Clients {
+		settle = max(settle, c.MinHold+4*w.plan.Latency+10*ms)
+	}
+	time.Sleep(settle)
 	w.quiet()
 }
 
@@ -135,7 +156,7 @@ func (w *world) report() Report {
 	defer l.mu.Unlock()
 	return Report{
 		Breaches: l.breaches, Hash: l.hash, Attempts: len(l.attempts),
-		Holds: len(l.holds), Writes: l.writes, Stale: l.stale, Timeline: l.timeline(),
+		Holds: len(l.holds), Turns: l.turns, Writes: l.writes, Stale: l.stale, Net: l.net, Timeline: l.timeline(),
 	}
 }
 
@@ -153,4 +174,22 @@ func (w *world) next(key int, floor backend.Token) backend.Token {
 	defer w.mu.Unlock()
 	w.tokens[key] = max(w.tokens[key]+1, floor)
 	return w.tokens[key]
+}
+
+// Broke says whether a law was broken; "" is any law.
+func (r *Report) Broke(law Law) bool {
+	for _, b := range r.Breaches {
+		if law == "" || b.Law == law {
+			return true
+		}
+	}
+	return false
+}
+
+// Add adds another's counts.
+func (n *Net) Add(o Net) {
+	n.Messages += o.Messages
+	n.Lost += o.Lost
+	n.Mute += o.Mute
+	n.Twice += o.Twice
 }

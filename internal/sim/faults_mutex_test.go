@@ -1,0 +1,64 @@
+package sim_test
+
+import "github.com/distmutex/distmutex/internal/sim"
+
+const (
+	holdGo     = "mutex/hold.go"
+	handoverGo = "mutex/handover.go"
+)
+
+// holds are faults in how long a hold lasts.
+var holds = []fault{
+	{"validity counts from the answer", sim.Validity, 300, []edit{
+		{"mutex/attempt.go", "	if got.Start.IsZero() || got.Start.After(a.want.Start) {\n		got.Start = a.want.Start\n	}\n	return a.term(got), nil", "	got.Start = time.Now()\n	return a.term(got), nil"},
+	}},
+	{"a renewed term counts from the answer", sim.Validity, 300, []edit{
+		{"mutex/renew.go", "		h.misses, h.miss = 0, nil\n", "		h.misses, h.miss = 0, nil\n		t.lease.Start = now\n"},
+	}},
+	{"no allowance for drift", sim.Validity, 300, []edit{
+		{"backend/lease.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
+	}},
+	{"a grant is not looked at again when it comes", sim.Truth, 2000, []edit{
+		{"mutex/term.go", "	if left := t.until(now, a.s.meter).Sub(now); left <= lead {\n", "	if false {\n"},
+	}},
+	{"a hint is taken for a grant", sim.Validity, 300, []edit{
+		{"backend/quorum/wait.go", "	return backend.Lease{Ticket: strconv.Itoa(waited + 1)}, nil\n", "	want.Ticket, want.Token = strconv.Itoa(waited+1), backend.Token(time.Now().UnixMicro())\n	return want, nil\n"},
+	}},
+	{"a hold does not end with its validity", sim.Told, 300, []edit{
+		{holdGo, "	if now.Before(end.Add(-lead)) {\n", "	if now.Before(end.Add(time.Second)) {\n"},
+		{"mutex/renew.go", "	return at.Sub(now)\n", "	return max(at.Sub(now), time.Millisecond)\n"},
+	}},
+	{"a hold has no longest time", sim.Told, 300, []edit{
+		{holdGo, "	if end.After(h.limit) {\n", "	if false {\n"},
+	}},
+	{"renewals go on after Unlock", sim.Protocol, 300, []edit{
+		{holdGo, "	h.renewAt = time.Time{}\n	h.timer.Stop()\n", "	if h.err != nil {\n		h.renewAt = time.Time{}\n		h.timer.Stop()\n	}\n"},
+		{"mutex/renew.go", "	if h.over {\n		h.afterwards()\n", "	if h.over && h.err != nil {\n		h.afterwards()\n"},
+		{"mutex/renew.go", "	h.queued = false\n	now := time.Now()\n	h.expire(now)\n	if h.over {\n", "	h.queued = false\n	now := time.Now()\n	h.expire(now)\n	if h.over && h.err != nil {\n"},
+		{"mutex/renew.go", "	return at.Sub(now)\n", "	return max(at.Sub(now), time.Millisecond)\n"},
+	}},
+	{"the least time is not kept", sim.Exclusion, 1500, []edit{
+		{"mutex/unlock.go", "	case now.Before(kept):\n", "	case false:\n"},
+	}},
+	{"the end of a context is not looked at", sim.Truth, 300, []edit{
+		{acquireGo, "		case <-b.ctx.Done():\n			return backend.Lease{}, b.q.failed(\"acquire\", b.want.Key, b.ctx.Err())\n", ""},
+	}},
+}
+
+// turns are faults in how a lease is passed from one goroutine to the next.
+var turns = []fault{
+	{"the next turn has the same token", sim.Tokens, 500, []edit{
+		{handoverGo, "		l.turns.next++\n", "		l.turns.next = token\n"},
+		{"mutex/term.go", "		first.next++\n", ""},
+	}},
+	{"a lease is handed on past its validity", sim.Truth, 3000, []edit{
+		{handoverGo, "|| !s.lasts(h.term, left) {", "{\n		_ = left"},
+		{"mutex/term.go", "	if left := t.until(now, a.s.meter).Sub(now); left <= lead {\n", "	if false {\n"},
+	}},
+	{"a turn takes tokens that were never got", sim.Truth, 500, []edit{
+		{handoverGo, "	if l.turns.next > a.want.Token &&", "	if false &&"},
+	}},
+	{"a lease that is handed on is released", sim.Protocol, 500, []edit{
+		{handoverGo, "	h.owed = false\n	g.left", "	s.work++\n	go func() { defer s.end(); _ = s.b.Release(context.Background(), h.term.lease) }()\n	g.left"},
+	}},
+}
