@@ -10,9 +10,9 @@ import (
 // Each of these breaks in a way that only shows when many calls are seen
 // together.
 var historyFaults = []planted{
-	{fault: "a grant to two in one of five", id: "history/orders", plant: func(f *faulty) {
+	{fault: "a grant to two in one of two", id: "history/orders", plant: func(f *faulty) {
 		f.refused(func(_ context.Context, want backend.Lease, err error) (backend.Lease, error) {
-			if f.every(5) {
+			if f.every(2) {
 				return f.pretend(want)
 			}
 			return backend.Lease{}, err

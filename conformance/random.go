@@ -20,7 +20,7 @@ var historyChecks = []check{
 func historyOrders(t *trial) {
 	for range 3 {
 		t.key += "'"
-		t.crowd(4, player{rounds: 6, term: long})
+		t.crowd(4, player{rounds: 8, term: long})
 		t.explained()
 	}
 }
@@ -31,7 +31,7 @@ func historyLapses(t *trial) {
 }
 
 func historyLossy(t *trial) {
-	t.crowd(4, player{rounds: 5, term: long, lossy: true})
+	t.crowd(4, player{rounds: 10, term: long, lossy: true})
 	t.explained()
 }
 
@@ -104,7 +104,7 @@ func (p *player) ask(want *backend.Lease) (got backend.Lease, err error) {
 	}
 	defer cancel()
 	p.t.note(*want)
-	if p.lossy && p.IntN(3) == 0 {
+	if p.lossy && p.IntN(2) == 0 {
 		p.t.loseReply(p.b, *want)
 	}
 	if w := p.t.waiter(p.b); w != nil && p.IntN(3) == 0 {
@@ -125,7 +125,8 @@ func (p *player) ask(want *backend.Lease) (got backend.Lease, err error) {
 
 // hold does something with the key, and ends the hold.
 func (p *player) hold(want, got backend.Lease, forgets bool) {
-	for range p.IntN(4) {
+	p.pause(time.Millisecond)
+	for range 1 + p.IntN(3) {
 		if p.lossy && p.IntN(4) == 0 {
 			p.t.loseReply(p.b, got)
 		}
@@ -150,12 +151,12 @@ func (p *player) hold(want, got backend.Lease, forgets bool) {
 		}
 	}
 	if forgets {
-		sleepUntil(got.Start.Add(got.TTL + p.t.late))
+		sleepUntil(got.Start.Add(got.TTL + p.t.late + briefly)) // by then another has it
 		_ = p.b.Renew(p.t.ctx, got)
 		return
 	}
 	_ = p.t.persist(func() error { return p.b.Release(p.t.ctx, got) })
-	switch p.IntN(6) {
+	switch p.IntN(3) {
 	case 0:
 		_ = p.b.Release(p.t.ctx, got)
 	case 1:

@@ -1,0 +1,161 @@
+package redis_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/conformance"
+	"github.com/distmutex/distmutex/internal/redistest"
+)
+
+// mutant is a script with a mistake, and who notices it: a case of the
+// conformance suite, or a test below by its name.
+type mutant struct {
+	script, text, with string
+	by                 string
+}
+
+var mutants = map[string]mutant{
+	"M01 a grant whoever holds":          {"acquire", "if holder and holder ~= ARGV[1] then", "if false then", "exclusion/one-holder"},
+	"M02 no expiry":                      {"acquire", "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])", "redis.call('SET', KEYS[1], ARGV[1])", "term/ends"},
+	"M03 milliseconds taken for seconds": {"acquire", "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])", "redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])", "term/ends"},
+	"M18 tokens from clocks alone":       {"acquire", "math.max(last + 1, hint, token)", "math.max(hint, token)", "tokens/fast-clock"},
+	"M24 a counter that is not stored":   {"acquire", "redis.call('SET', KEYS[2], token, 'PX', ARGV[6])", "", "tokens/exact"},
+	"M25 tokens of fourteen digits":      {"acquire", "token = string.format('%.0f', token)", "token = token .. ''", "tokens/exact"},
+	"M31 a token for each repeat":        {"acquire", "if not holder or last == 0 then", "if true then", "acquire/repeat"},
+	"a repeat that shortens":             {"acquire", "elseif redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", "else", "acquire/repeat-never-shortens"},
+	"a repeat that does not renew":       {"acquire", "elseif redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", "elseif false then", "acquire/repeat-renews"},
+	"a floor that is ignored":            {"acquire", "math.max(last, tonumber(ARGV[4]))", "last", "raise/larger"},
+	"T8 tombstones that are ignored":     {"acquire", "if redis.call('ZSCORE', KEYS[3], ARGV[1]) then", "if false then", "tombstone"},
+	"a client's clock that is believed":  {"acquire", "math.min(math.max(tonumber(ARGV[3]), now - reach), now + reach)", "tonumber(ARGV[3])", "clamp"},
+	"M05 a Renew of whoever holds":       {"renew", "if holder ~= ARGV[1] then", "if false then", "renew/foreign"},
+	"M28 a Renew that re-creates":        {"renew", "return {0}", "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return {1}", "renew/after-release"},
+	"a Renew that is not done":           {"renew", "redis.call('PEXPIRE', KEYS[1], ARGV[2])", "", "renew/extends"},
+	"M05 a Release of whoever holds":     {"release", "if holder == ARGV[1] then", "if holder then", "release/foreign"},
+	"a Release that is not done":         {"release", "redis.call('DEL', KEYS[1])", "", "release/frees"},
+	"M42 a loss that is not told":        {"release", "status = -1", "status = 0", "release/spares-next"},
+	"T8 no tombstones":                   {"release", "redis.call('ZADD', KEYS[2], string.format('%.0f', now + keep), ARGV[1])", "", "tombstone"},
+}
+
+const mutantEnv = "DISTMUTEX_MUTANT"
+
+// mutantFlavour is one that does all by scripts.
+func mutantFlavour() redistest.Flavour {
+	if slices.Contains(redistest.Flavours(), redistest.Redis7) {
+		return redistest.Redis7
+	}
+	return redistest.Miniredis
+}
+
+// changed sends a mutant in the place of a script.
+type changed struct {
+	goredis.Hook // what is not below
+	hash, text   string
+}
+
+func (c changed) DialHook(next goredis.DialHook) goredis.DialHook { return next }
+func (c changed) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return next
+}
+
+func (c changed) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error {
+		if args := cmd.Args(); args[0] == "evalsha" && args[1] == c.hash {
+			args[0], args[1] = "eval", c.text
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// client is a backend that sends the mutant.
+func (m mutant) client(t testing.TB, addr string) backend.Backend {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("lua", m.script+".lua"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), m.text) {
+		t.Fatalf("%s.lua has no %q", m.script, m.text)
+	}
+	c := goredis.NewClient(&goredis.Options{Addr: addr})
+	c.AddHook(changed{hash: goredis.NewScript(string(text)).Hash(), text: strings.Replace(string(text), m.text, m.with, 1)})
+	return closing(t, c)
+}
+
+// Each mutant is noticed, by who is named.
+func TestMutantsOfTheScriptsAreNoticed(t *testing.T) {
+	t.Parallel()
+	for name, m := range mutants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test, sign := "^TestMutant$/^"+strings.Replace(m.by, "/", "$/^", 1)+"$", "broken rule "+m.by+":"
+			if !strings.Contains(m.by, "/") {
+				test, sign = "^TestMutant$/^"+m.by+"$", "noticed: "
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", test)
+			cmd.Env = append(os.Environ(), mutantEnv+"="+name)
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), sign) {
+				t.Errorf("%s did not notice it: %v\n%s", m.by, err, out)
+			}
+		})
+	}
+}
+
+// TestMutant holds one mutant to the suite, and to the tests below, in a process
+// of its own.
+func TestMutant(t *testing.T) {
+	name := os.Getenv(mutantEnv)
+	if name == "" {
+		t.Skip("not a test of its own: TestMutantsOfTheScriptsAreNoticed runs it")
+	}
+	m := mutants[name]
+	addr := redistest.Start(t, mutantFlavour(), 1)[0].Addr
+	t.Run("tombstone", func(t *testing.T) { honoursTombstones(t, m.client(t, addr), m.client(t, addr)) })
+	t.Run("clamp", func(t *testing.T) { clampsClocks(t, m.client(t, addr)) })
+	conformance.Run(t, conformance.Harness{
+		New:  func(t testing.TB) backend.Backend { return m.client(t, addr) },
+		Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return m.client(t, addr) },
+	})
+}
+
+// What is sound is not noticed: so it was the mistake that was.
+func TestScriptsThatNoticersPass(t *testing.T) {
+	t.Parallel()
+	addr, same := redistest.Start(t, mutantFlavour(), 1)[0].Addr, mutant{script: "acquire"}
+	honoursTombstones(t, same.client(t, addr), same.client(t, addr))
+	clampsClocks(t, same.client(t, addr))
+}
+
+// honoursTombstones has an Acquire arrive that another way has overtaken.
+func honoursTombstones(t *testing.T, b, other backend.Backend) {
+	late := lease("tombstone", 10*time.Second)
+	if err := b.Release(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Acquire(t.Context(), late); err == nil {
+		t.Error("noticed: an Acquire that arrives after its Release is granted")
+	}
+}
+
+// clampsClocks asks with a clock that runs a year ahead.
+func clampsClocks(t *testing.T, b backend.Backend) {
+	fast := lease("clamp", 10*time.Second)
+	fast.Start = fast.Start.AddDate(1, 0, 0)
+	got, err := b.Acquire(t.Context(), fast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ahead := time.Until(time.UnixMicro(int64(got.Token))); ahead > time.Hour {
+		t.Errorf("noticed: a client's clock moved a token by %v", ahead)
+	}
+}
