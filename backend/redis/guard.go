@@ -94,7 +94,7 @@ func (g *guard) acquire(ctx context.Context, want backend.Lease, keys []string, 
 }
 
 func (g *guard) run(ctx context.Context, inc *incarnation, keys []string, owner *secret, args []any) (reply, error) {
-	vs, err := inc.script.EvalSha(ctx, g.b.client, keys, append([]any{owner}, args...)...).Slice()
+	vs, err := g.b.evalSha(ctx, inc.script, keys, append([]any{owner}, args...)).Slice()
 	if err != nil {
 		if goredis.HasErrorPrefix(err, "NOSCRIPT") {
 			owner.sent.Add(-1) // this one did not run

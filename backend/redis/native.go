@@ -114,13 +114,14 @@ func (b *Backend) renew(ctx context.Context, held backend.Lease) (reply, error) 
 // renewed before a script has put that right.
 func (b *Backend) renewNatively(ctx context.Context, held backend.Lease) (r reply, done bool, err error) {
 	value, same := &secret{owner: held.Owner}, &secret{owner: held.Owner}
-	pipe := b.client.Pipeline()
-	set := pipe.Do(ctx, "set", held.Key, value, "IFEQ", same, "PX", held.TTL.Milliseconds())
+	set := goredis.NewCmd(ctx, "set", held.Key, value, "IFEQ", same, "PX", held.TTL.Milliseconds())
+	cmds := []goredis.Cmder{set}
 	var counter *goredis.StringCmd
 	if !b.plain {
-		counter = pipe.GetEx(ctx, counterKey(held.Key), held.TTL+counterLife)
+		counter = goredis.NewStringCmd(ctx, "getex", counterKey(held.Key), "PX", (held.TTL + counterLife).Milliseconds())
+		cmds = append(cmds, counter)
 	}
-	_, _ = pipe.Exec(ctx) // each has its own error
+	b.batch.process(ctx, cmds...) // each has its own error
 	err = wasSet(set)
 	if value.doubtful(err) {
 		b.lanes.linger(held, b.life(held))
@@ -184,10 +185,8 @@ func (b *Backend) deleteNatively(ctx context.Context, held backend.Lease, name s
 		args = append(args, "IFEQ")
 	}
 	del := discreet{goredis.NewCmd(ctx, append(args, &secret{owner: held.Owner})...)}
-	pipe := b.client.Pipeline()
-	_ = pipe.Process(ctx, del)
-	pipe.Publish(ctx, wakeChannel(held.Key), "") // a hint, which a user may be forbidden to send
-	_, _ = pipe.Exec(ctx)                        // each has its own error
+	wake := goredis.NewIntCmd(ctx, "publish", wakeChannel(held.Key), "") // a hint, which a user may be forbidden to send
+	b.batch.process(ctx, del, wake)
 	err := del.Err()
 	if err != nil && answered(err) {
 		b.refused(err)

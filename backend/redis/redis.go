@@ -93,6 +93,7 @@ type Backend struct {
 	guard  *guard // nil: not guarded
 	plain  bool
 	native native
+	batch  *batch // nil: the client reaches several servers
 
 	calls   calls
 	lanes   lanes
@@ -129,6 +130,9 @@ func New(client goredis.UniversalClient, o *Options) (*Backend, error) {
 		opts.Logger = slog.Default()
 	}
 	b := &Backend{client: client, name: nameOf(client), maxTTL: opts.MaxTTL, log: opts.Logger, plain: opts.Plain}
+	if c, one := client.(*goredis.Client); one {
+		b.batch = &batch{client: c}
+	}
 	b.hub = newHub(b)
 	return b, nil
 }

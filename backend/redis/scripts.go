@@ -83,11 +83,27 @@ func (s *secret) doubtful(err error) bool {
 	return n > 1 || n == 1 && err != nil && !errors.As(err, &answer)
 }
 
+// evalSha sends a script's name; to one server, together with what others ask
+// of it.
+func (b *Backend) evalSha(ctx context.Context, s *goredis.Script, keys []string, args []any) *goredis.Cmd {
+	if b.batch == nil {
+		return s.EvalSha(ctx, b.client, keys, args...)
+	}
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, "evalsha", s.Hash(), len(keys))
+	for _, k := range keys {
+		all = append(all, k)
+	}
+	cmd := goredis.NewCmd(ctx, append(all, args...)...)
+	b.batch.process(ctx, cmd)
+	return cmd
+}
+
 // eval runs a script, wherever its text has gone meanwhile (SCRIPT FLUSH, a
 // restart, another node of the cluster).
 func (b *Backend) eval(ctx context.Context, s script, keys []string, owner *secret, args ...any) (reply, error) {
 	args = append([]any{owner}, args...)
-	cmd := s.EvalSha(ctx, b.client, keys, args...)
+	cmd := b.evalSha(ctx, s.Script, keys, args)
 	if goredis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 		owner.sent.Add(-1) // this one did not run
 		cmd = s.Eval(ctx, b.client, keys, args...)
