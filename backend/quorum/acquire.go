@@ -92,13 +92,18 @@ func (b *ballot) run() (backend.Lease, error) {
 // send asks nodes, each behind what this key still has under way there. One that
 // is set aside has failed already.
 func (b *ballot) send(l backend.Lease, nodes ...int) {
-	visit := b.q.lanes.enter(l.Key)
+	visit := b.q.lanes.enter(l.Key, l.Owner)
 	defer visit.end()
 	for _, i := range nodes {
 		n := b.q.nodes[i]
 		probe, err := n.admit("acquire", l.Key, b.forced)
 		if err != nil {
 			b.seats[i] = seat{err: err}
+			continue
+		}
+		if !b.aiming && visit.leaveOut(i) {
+			n.endProbe(probe)
+			b.seats[i] = seat{err: n.wrap("acquire", l.Key, errBusy)}
 			continue
 		}
 		b.seats[i].asked = true
@@ -108,7 +113,7 @@ func (b *ballot) send(l backend.Lease, nodes ...int) {
 			visit.turn(i)
 			n.setDoubt(l.Owner, true)
 			got, err := backend.Lease{}, n.wrap("acquire", l.Key, errReleased)
-			if b.votes.failed() || visit.isReleased(l.Owner) {
+			if b.votes.failed() || visit.isReleased() {
 				n.setDoubt(l.Owner, false) // unsent: there is nothing to give back
 			} else {
 				got, err = n.acquire(b.ctx, l, b.forced || probe)

@@ -84,7 +84,7 @@ func (n *node) pay() {
 
 // payOne releases l in its lane's order; it owes it still if that fails.
 func (n *node) payOne(l backend.Lease) bool {
-	visit := n.q.lanes.enter(l.Key)
+	visit := n.q.lanes.enter(l.Key, l.Owner)
 	defer visit.end()
 	visit.queue(n.index)
 	defer visit.leave(n.index)

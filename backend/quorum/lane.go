@@ -1,6 +1,14 @@
 package quorum
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
+
+// maxDepth is how many calls of one key may be ahead on a node before it is left
+// out of new attempts: one that answers, but more slowly than the key changes
+// hands, would be ever further behind.
+const maxDepth = 16
 
 // lanes keep the calls that belong to one key in order, node by node: a release
 // may not overtake its acquire, nor may the next acquire of this process meet
@@ -12,43 +20,87 @@ type lanes struct {
 }
 
 type lane struct {
-	key      string
-	visits   int                 // verbs, and their calls, that are not done
-	tail     []chan struct{}     // for each node, closed when its last call was answered
-	released map[string]struct{} // owners whose release was asked for
+	key    string
+	visits int             // verbs, and their calls, that are not done
+	tail   []chan struct{} // for each node, closed when its last call was answered
+	depth  []int           // for each node, the calls that are not done
+	claims map[string]*claim
+}
+
+// claim is what is under way for one owner.
+type claim struct {
+	calls    int
+	released bool  // its release was asked for
+	leftOut  []int // nodes that it was never asked of
 }
 
 // visit is one verb's places in a lane, by node.
 type visit struct {
 	ls           *lanes
 	lane         *lane
+	owner        string
 	before, mine []chan struct{}
 }
 
 // enter opens a visit, to be ended with end.
-func (ls *lanes) enter(key string) *visit {
+func (ls *lanes) enter(key, owner string) *visit {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := ls.byKey[key]
 	if l == nil {
-		l = &lane{key: key, tail: make([]chan struct{}, ls.nodes)}
+		l = &lane{key: key, tail: make([]chan struct{}, ls.nodes), depth: make([]int, ls.nodes), claims: make(map[string]*claim)}
 		if ls.byKey == nil {
 			ls.byKey = make(map[string]*lane)
 		}
 		ls.byKey[key] = l
 	}
 	l.visits++
+	if l.claims[owner] == nil {
+		l.claims[owner] = new(claim)
+	}
+	l.claims[owner].calls++
 	chans := make([]chan struct{}, 2*ls.nodes)
-	return &visit{ls: ls, lane: l, before: chans[:ls.nodes], mine: chans[ls.nodes:]}
+	return &visit{ls: ls, lane: l, owner: owner, before: chans[:ls.nodes], mine: chans[ls.nodes:]}
 }
 
 // queue takes a place behind all earlier calls to the node, to be left once.
 func (v *visit) queue(node int) {
 	v.ls.mu.Lock()
 	defer v.ls.mu.Unlock()
-	v.before[node], v.mine[node] = v.lane.tail[node], make(chan struct{})
-	v.lane.tail[node] = v.mine[node]
-	v.lane.visits++
+	l := v.lane
+	v.before[node], v.mine[node] = l.tail[node], make(chan struct{})
+	l.tail[node] = v.mine[node]
+	l.depth[node]++
+	l.visits++
+	l.claims[v.owner].calls++
+}
+
+// leaveOut says whether too many calls are ahead on a node; the owner then has
+// nothing there that would have to be released.
+func (v *visit) leaveOut(node int) bool {
+	v.ls.mu.Lock()
+	defer v.ls.mu.Unlock()
+	if v.lane.depth[node] < maxDepth {
+		return false
+	}
+	c := v.lane.claims[v.owner]
+	c.leftOut = append(c.leftOut, node)
+	return true
+}
+
+// wasLeftOut says whether the owner was never asked of the node.
+func (v *visit) wasLeftOut(node int) bool {
+	v.ls.mu.Lock()
+	defer v.ls.mu.Unlock()
+	return slices.Contains(v.lane.claims[v.owner].leftOut, node)
+}
+
+// letIn takes back that the node was left out.
+func (v *visit) letIn(node int) {
+	v.ls.mu.Lock()
+	defer v.ls.mu.Unlock()
+	c := v.lane.claims[v.owner]
+	c.leftOut = slices.DeleteFunc(c.leftOut, func(n int) bool { return n == node })
 }
 
 // turn waits until the calls ahead on the node were answered. Each of them is
@@ -66,6 +118,7 @@ func (v *visit) leave(node int) {
 	if v.lane.tail[node] == v.mine[node] {
 		v.lane.tail[node] = nil
 	}
+	v.lane.depth[node]--
 	v.doneLocked()
 }
 
@@ -76,25 +129,26 @@ func (v *visit) end() {
 }
 
 func (v *visit) doneLocked() {
-	if v.lane.visits--; v.lane.visits == 0 {
-		delete(v.ls.byKey, v.lane.key)
+	l := v.lane
+	c := l.claims[v.owner]
+	if c.calls--; c.calls == 0 && (c.released || len(c.leftOut) == 0) {
+		delete(l.claims, v.owner)
+	}
+	if l.visits--; l.visits == 0 {
+		delete(v.ls.byKey, l.key)
 	}
 }
 
-// release notes that owner's release was asked for, so that nothing of it that
-// is still waiting for its turn is sent.
-func (v *visit) release(owner string) {
+// release notes that the owner's release was asked for, so that nothing of it
+// that is still waiting for its turn is sent.
+func (v *visit) release() {
 	v.ls.mu.Lock()
 	defer v.ls.mu.Unlock()
-	if v.lane.released == nil {
-		v.lane.released = make(map[string]struct{})
-	}
-	v.lane.released[owner] = struct{}{}
+	v.lane.claims[v.owner].released = true
 }
 
-func (v *visit) isReleased(owner string) bool {
+func (v *visit) isReleased() bool {
 	v.ls.mu.Lock()
 	defer v.ls.mu.Unlock()
-	_, ok := v.lane.released[owner]
-	return ok
+	return v.lane.claims[v.owner].released
 }

@@ -22,11 +22,15 @@ func (q *Backend) Release(ctx context.Context, held backend.Lease) error {
 // sendRelease releases on nodes; votes may be nil.
 func (q *Backend) sendRelease(ctx context.Context, l backend.Lease, nodes []int, votes *votes) {
 	forced := q.fewAnswer()
-	visit := q.lanes.enter(l.Key)
+	visit := q.lanes.enter(l.Key, l.Owner)
 	defer visit.end()
-	visit.release(l.Owner)
+	visit.release()
 	for _, i := range nodes {
 		n := q.nodes[i]
+		if visit.wasLeftOut(i) {
+			votes.cast(vote{node: i})
+			continue
+		}
 		probe, err := n.admit("release", l.Key, forced)
 		if err != nil {
 			n.owe(l)

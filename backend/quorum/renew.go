@@ -22,7 +22,7 @@ func (q *Backend) Renew(ctx context.Context, held backend.Lease) error {
 	}
 	p := q.newPoll(ctx, "renew", held.Key)
 	forced := q.fewAnswer()
-	visit := q.lanes.enter(held.Key)
+	visit := q.lanes.enter(held.Key, held.Owner)
 	for i, n := range q.nodes {
 		probe, err := n.admit("renew", held.Key, forced)
 		if err != nil {
@@ -55,10 +55,11 @@ func (q *Backend) Renew(ctx context.Context, held backend.Lease) error {
 func (n *node) refill(ctx context.Context, held backend.Lease, v *visit, votes *votes) {
 	<-votes.over
 	grants := &n.q.grants
-	if votes.failed() || v.isReleased(held.Owner) || grants.isShut(held.Owner, n.index) || !time.Now().Before(held.Until()) {
+	if votes.failed() || v.isReleased() || grants.isShut(held.Owner, n.index) || !time.Now().Before(held.Until()) {
 		return
 	}
 	n.setDoubt(held.Owner, true)
+	v.letIn(n.index)
 	_, err := n.acquire(ctx, held, false)
 	if errors.Is(err, backend.ErrHeld) || time.Now().Before(held.Until()) {
 		return
