@@ -47,7 +47,7 @@ func child(in io.Reader, out io.Writer) error {
 		return err
 	}
 	if s.Profile != "" {
-		runtime.MemProfileRate = 512
+		runtime.MemProfileRate = 16 << 10 // finer, but still cheap
 	}
 	j, err := newJob(&s)
 	if err != nil {

@@ -103,7 +103,7 @@ func writeRow(s *strings.Builder, cells []string) {
 
 // conditions says how a scenario was measured, and what went wrong in it.
 func (a results) conditions(sc scenario) string {
-	var loads []float64
+	var loads, lengths []float64
 	rounds, wrong := 0, []string{}
 	for _, peer := range sc.peers {
 		rounds = max(rounds, len(a[sc.name][peer]))
@@ -116,6 +116,7 @@ func (a results) conditions(sc scenario) string {
 		}
 		for _, r := range a[sc.name][peer] {
 			loads = append(loads, number(r.Load))
+			lengths = append(lengths, r.Values["seconds"])
 		}
 		for _, what := range []string{"violations", "stale", "failures", "lost"} {
 			if n := sum(what); n > 0 {
@@ -126,6 +127,6 @@ func (a results) conditions(sc scenario) string {
 	if len(wrong) == 0 {
 		wrong = []string{"no violations, no failures"}
 	}
-	return fmt.Sprintf("%d rounds; load average before them %.1f to %.1f; %s.",
-		rounds, slices.Min(loads), slices.Max(loads), strings.Join(wrong, "; "))
+	return fmt.Sprintf("%d rounds of %.1f s; load average before them %.1f to %.1f; %s.",
+		rounds, quantile(lengths, 0.5), slices.Min(loads), slices.Max(loads), strings.Join(wrong, "; "))
 }

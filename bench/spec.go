@@ -19,12 +19,14 @@ type spec struct {
 	Shared     string        // the file by which the processes check each other
 }
 
-// key is the one that a goroutine locks, and its number.
+// key is the one that a goroutine locks, and its number. Each peer has keys of
+// its own: on servers that they share, what one leaves behind must not keep
+// another waiting.
 func (s *spec) key(goroutine int) (string, int) {
 	if !s.OwnKeys {
-		return "bench:one", 0
+		return s.Peer + ":one", 0
 	}
-	return "bench:" + itoa(s.First+goroutine), s.First + goroutine
+	return s.Peer + ":" + itoa(s.First+goroutine), s.First + goroutine
 }
 
 func (s *spec) ttl() time.Duration {
