@@ -10,6 +10,15 @@ import (
 	"github.com/distmutex/distmutex/mutex"
 )
 
+func cycle(b *testing.B, ctx context.Context, m *mutex.Leased) {
+	if err := m.Lock(ctx); err != nil {
+		b.Error(err)
+	}
+	if err := m.Unlock(ctx); err != nil {
+		b.Error(err)
+	}
+}
+
 func BenchmarkLockUnlock(b *testing.B) {
 	m, err := mutex.New(memory.New(nil), "k", nil)
 	if err != nil {
@@ -18,12 +27,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := m.Lock(ctx); err != nil {
-			b.Fatal(err)
-		}
-		if err := m.Unlock(ctx); err != nil {
-			b.Fatal(err)
-		}
+		cycle(b, ctx, m)
 	}
 }
 
@@ -38,12 +42,7 @@ func BenchmarkLockUnlockManyKeys(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		m := s.Mutex(fmt.Sprint(n.Add(1)))
 		for pb.Next() {
-			if err := m.Lock(ctx); err != nil {
-				b.Error(err)
-			}
-			if err := m.Unlock(ctx); err != nil {
-				b.Error(err)
-			}
+			cycle(b, ctx, m)
 		}
 	})
 }

@@ -35,6 +35,15 @@ func layerings(t testing.TB) map[string]backend.Middleware {
 	}
 }
 
+func lockUnlock(tb testing.TB, ctx context.Context, m *mutex.Leased) {
+	if err := m.Lock(ctx); err != nil {
+		tb.Fatal(err)
+	}
+	if err := m.Unlock(ctx); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 func BenchmarkLockUnlock(b *testing.B) {
 	for _, name := range []string{"none", "noop", "global", "sdk"} {
 		b.Run(name, func(b *testing.B) {
@@ -45,12 +54,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 			ctx := context.Background()
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := m.Lock(ctx); err != nil {
-					b.Fatal(err)
-				}
-				if err := m.Unlock(ctx); err != nil {
-					b.Fatal(err)
-				}
+				lockUnlock(b, ctx, m)
 			}
 		})
 	}
@@ -66,14 +70,7 @@ func TestNothingRecordedAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := context.Background()
-		allocs[name] = testing.AllocsPerRun(100, func() {
-			if err := m.Lock(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Unlock(ctx); err != nil {
-				t.Fatal(err)
-			}
-		})
+		allocs[name] = testing.AllocsPerRun(100, func() { lockUnlock(t, ctx, m) })
 	}
 	for _, name := range []string{"noop", "global"} {
 		if more := allocs[name] - allocs["none"]; more > 2 {

@@ -107,12 +107,7 @@ func cycle(t *testing.T, b backend.Backend) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	lockUnlock(t, t.Context(), m)
 }
 
 // A Lock that is not sampled has no sampled parts.

@@ -6,7 +6,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/distmutex/distmutex/backend"
-	"github.com/distmutex/distmutex/backend/redis"
 	"github.com/distmutex/distmutex/conformance"
 	"github.com/distmutex/distmutex/internal/redistest"
 )
@@ -34,20 +33,6 @@ func conform(t *testing.T, f redistest.Flavour, edit func(*goredis.Options)) {
 	conformance.Run(t, exempt(underFaults(redistest.Start(t, f, 1, args...), func(t testing.TB, addrs []string) backend.Backend {
 		o := &goredis.Options{Addr: addrs[0]}
 		edit(o)
-		return closing(t, goredis.NewClient(o))
+		return over(t, goredis.NewClient(o))
 	}), f))
-}
-
-// closing is a backend that ends with the test, and its client with it.
-func closing(t testing.TB, client *goredis.Client) backend.Backend {
-	t.Helper()
-	b, err := redis.New(client, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		closeWithin(t, b)
-		client.Close()
-	})
-	return b
 }

@@ -265,7 +265,7 @@ func TestConformanceFencedByAnotherServer(t *testing.T) {
 		servers := redistest.Start(t, f, 2)
 		fence := fencing.Middleware(newTokens(t, servers[1].Client()))
 		open := func(t testing.TB) backend.Backend {
-			return fence(closing(t, goredis.NewClient(&goredis.Options{Addr: servers[0].Addr})))
+			return fence(over(t, goredis.NewClient(&goredis.Options{Addr: servers[0].Addr})))
 		}
 		conformance.Run(t, exempt(conformance.Harness{
 			New:  open,
