@@ -48,8 +48,6 @@ type attempt struct {
 	contended bool // somebody else was seen to hold the lock
 	hasty     int  // how often in a row Wait returned nearly at once
 	pace      backoff.BackOff
-
-	held Hold // what comes of it; here, to be one piece of memory
 }
 
 func (a *attempt) run(ctx context.Context) (*Hold, error) {

@@ -95,9 +95,10 @@ func (a *attempt) hold(ctx context.Context, g *gate, t term, token backend.Token
 	if left := t.until(now, a.s.meter).Sub(now); left <= lead {
 		return nil, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
 	}
-	h := &a.held
-	h.s, h.key, h.gate, h.token, h.term, h.turns = a.s, a.key, g, token, t, later
-	h.since, h.limit, h.owed = now, later.from.Add(a.s.o.MaxHold), true
+	h := &Hold{
+		s: a.s, key: a.key, gate: g, token: token, term: t, turns: later,
+		since: now, limit: later.from.Add(a.s.o.MaxHold), owed: true,
+	}
 	if a.s.obs != nil {
 		h.link = context.WithoutCancel(ctx)
 		a.s.happened(ctx, h.event(OpAcquired), nil)
