@@ -74,8 +74,8 @@ func runLoad(tb testing.TB, c config, holds int) {
 	if err := session.Close(ctx); err != nil {
 		tb.Errorf("close: %v", err)
 	}
-	if lost := lostOf(all, true); lost > 0 {
-		tb.Errorf("%d of %d holds were lost", lost, len(all))
+	if lost, why := lostOf(all, true); lost > 0 {
+		tb.Errorf("%d of %d holds were lost, the first: %v", lost, len(all), why)
 	}
 }
 
@@ -137,23 +137,27 @@ func watch(limit time.Duration, q *counted, all []*mutex.Hold) {
 		time.Sleep(min(limit, 30*time.Second))
 		now, took := time.Now(), time.Since(last).Seconds()
 		r, f, used := q.renewals.Load(), q.failed.Load(), cpuTime()
+		lost, _ := lostOf(all, false)
 		var mem runtime.MemStats
 		runtime.ReadMemStats(&mem)
-		fmt.Printf("| %v | %d | %.0f | %.1f | %.0f %% | %d MB | %d MB | %d |\n", now.Sub(begun).Round(time.Second), lostOf(all, false),
+		fmt.Printf("| %v | %d | %.0f | %.1f | %.0f %% | %d MB | %d MB | %d |\n", now.Sub(begun).Round(time.Second), lost,
 			float64(r-before)/took, float64(f-failed)/took, 100*(used-cpu).Seconds()/took, rss()>>20, mem.HeapInuse>>20, runtime.NumGoroutine())
 		last, before, failed, cpu = now, r, f, used
 	}
 }
 
-// lostOf counts lost holds; once the session is closed, those lost before.
-func lostOf(all []*mutex.Hold, closed bool) (n int) {
+// lostOf counts lost holds, and says why the first was; once the session is
+// closed, those lost before.
+func lostOf(all []*mutex.Hold, closed bool) (n int, why error) {
 	for _, h := range all {
 		err := h.Err()
 		if err != nil && !(closed && strings.Contains(err.Error(), string(mutex.Closed))) {
-			n++
+			if n++; why == nil {
+				why = err
+			}
 		}
 	}
-	return n
+	return n, why
 }
 
 func cpuTime() time.Duration {
