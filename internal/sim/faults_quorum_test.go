@@ -83,11 +83,6 @@ var tokens = []fault{
 		{acquireGo, "		if s.granted && s.token == b.token {\n			at++", "		if s.granted {\n			at++"},
 		{acquireGo, "		if s.granted && s.token == b.token {\n			ends", "		if s.granted {\n			ends"},
 	}},
-	{"a majority of the granters stands at the token", sim.Tokens, 3000, []edit{
-		{acquireGo, "	at := 0\n	for _, s := range b.seats {\n", "	at, granted := 0, 0\n	for _, s := range b.seats {\n		if s.granted {\n			granted++\n		}\n"},
-		{acquireGo, "return b.aiming && at >= b.q.need", "return b.aiming && granted >= b.q.need && at > granted/2"},
-		{acquireGo, "ends[b.q.need-1]", "ends[min(b.q.need, len(ends))-1]"},
-	}},
 	{"the resource takes any token", sim.Fence, 1500, []edit{
 		{"fencing/gate.go", "if token < g.largest {", "if false {"},
 	}},

@@ -112,7 +112,7 @@ func Make(seed int64) Plan {
 	p.NodeTimeout = 20*p.Latency + r.between(20*ms, 100*ms)
 	p.Slow = []int{0, 0, 2, 10}[r.n(4)]
 	p.Twice = []int{0, 0, 1, 5}[r.n(4)]
-	p.Life = []time.Duration{2*delay + maxTTL, day}[r.n(2)]
+	p.Life = []time.Duration{2*delay + maxTTL, day, day, day}[r.n(4)]
 	p.Waiters, p.Identify, p.Source = r.percent(70), r.percent(40), r.percent(10)
 	p.Clocks = p.Mode == Jump || r.percent(50)
 	for range size {
@@ -139,7 +139,7 @@ func (p *Plan) node(r *rolls) NodePlan {
 		// Ahead of the clock, so that nodes differ and are raised: by no more than
 		// a client can bring about, unless it is never forgotten.
 		ahead := reach
-		if p.Mode == Rough && p.Life == day {
+		if p.Life == day && p.Mode != Amnesia && p.Wild != Forgetful {
 			ahead = 2 * horizon
 		}
 		n.Counter = stamp(r.below(ahead))
