@@ -26,7 +26,18 @@ func (t *trial) holdBack(b backend.Backend) (deliver func()) {
 // unanswered makes each call once while nothing is answered.
 func (t *trial) unanswered(b backend.Backend, end func()) (asked []backend.Lease) {
 	t.Helper()
-	for verb, call := range t.verbs(b) {
+	calls := t.verbs(b)
+	if w := t.waiter(b); w != nil {
+		calls["Wait"] = func(ctx context.Context, l backend.Lease) error {
+			got, err := w.Wait(ctx, l)
+			if err == nil && got.TTL == 0 { // a hint, for no reason at all
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return err
+		}
+	}
+	for verb, call := range calls {
 		l := t.lease(long)
 		asked = append(asked, l)
 		t.note(l)

@@ -200,7 +200,9 @@ func (s step) grants(now state, mine, free, unfenced bool) []any {
 		return []any{now, next}
 	case s.unknown(), !s.granted() && !mine:
 		return []any{now}
-	case !s.granted(), !mine && !free:
+	case !s.granted():
+		return []any{state{last: now.last, done: now.done}} // a quorum's vote can be lost anew; its owner is spent
+	case !mine && !free:
 		return nil
 	case unfenced:
 		return []any{next}

@@ -127,13 +127,13 @@ func (p *player) ask(want *backend.Lease) (got backend.Lease, err error) {
 func (p *player) hold(want, got backend.Lease, forgets bool) {
 	p.pause(time.Millisecond)
 	for range 1 + p.IntN(3) {
-		if p.lossy && p.IntN(4) == 0 {
-			p.t.loseReply(p.b, got)
-		}
 		switch p.IntN(4) {
 		case 0:
 			renewed := got
 			renewed.Start = time.Now()
+			if p.lossy && p.IntN(2) == 0 {
+				p.t.loseReply(p.b, renewed)
+			}
 			if p.b.Renew(p.t.ctx, renewed) == nil {
 				got.Start = renewed.Start
 			}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,7 +42,8 @@ func (h *history) holds() []*hold {
 			a.extend(c.got)
 		case c.verb == "renew" && c.ended > 0 && c.err == nil:
 			a.extend(c.asked)
-		case c.verb == "release" && a.gave == 0 && !c.invalid():
+		case c.verb == "release" && a.gave == 0 && !c.invalid(),
+			c.asks() && a.gave == 0 && errors.Is(c.err, backend.ErrHeld): // which gives up what was granted
 			a.gave = c.began
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/distmutex/distmutex/backend/memory"
 	"github.com/distmutex/distmutex/backend/quorum"
 	"github.com/distmutex/distmutex/conformance"
+	"github.com/distmutex/distmutex/internal/faultlink"
 )
 
 func TestConformance(t *testing.T) {
@@ -16,37 +17,61 @@ func TestConformance(t *testing.T) {
 		"bubble": synctest.Test, "real time": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			conformance.Run(t, conformance.Harness{New: ofMemory, Peer: peer, Around: around})
+			conformance.Run(t, conformance.Harness{New: ofMemory, Peer: peer, Around: around, Faults: conformance.Faults{
+				Hold:     func(_ testing.TB, b backend.Backend) func() { return holdBack(b.(shared).links) },
+				Minority: func(_ testing.TB, b backend.Backend) func() { return holdBack(b.(shared).nodes[:2]) },
+			}})
 		})
 	}
 }
 
-// shared is a quorum whose nodes another client can reach too.
+// shared is a quorum whose nodes another client can reach too, by links of its
+// own.
 type shared struct {
 	*quorum.Backend
-	nodes []backend.Backend
+	nodes []faultlink.Waiting // sick for all
+	links []faultlink.Waiting // for this client alone
 }
 
 func ofMemory(t testing.TB) backend.Backend {
-	var nodes []backend.Backend
+	var nodes []faultlink.Waiting
 	for range 5 {
-		nodes = append(nodes, memory.New(nil))
+		nodes = append(nodes, faultlink.Waiting{Link: faultlink.New(memory.New(nil))})
 	}
 	return open(t, nodes)
 }
 
 func peer(t testing.TB, b backend.Backend) backend.Backend { return open(t, b.(shared).nodes) }
 
-func open(t testing.TB, nodes []backend.Backend) shared {
+func open(t testing.TB, nodes []faultlink.Waiting) shared {
 	t.Helper()
-	q, err := quorum.New(nodes, nil)
+	s := shared{nodes: nodes}
+	var ways []backend.Backend
+	for _, n := range nodes {
+		link := faultlink.Waiting{Link: faultlink.New(n)}
+		s.links, ways = append(s.links, link), append(ways, link)
+	}
+	q, err := quorum.New(ways, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.Backend = q
 	t.Cleanup(func() {
 		if err := q.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	return shared{q, nodes}
+	return s
+}
+
+func holdBack(links []faultlink.Waiting) (deliver func()) {
+	var all []func()
+	for _, l := range links {
+		all = append(all, l.Hold())
+	}
+	return func() {
+		for _, d := range all {
+			d()
+		}
+	}
 }
