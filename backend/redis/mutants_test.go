@@ -88,7 +88,7 @@ func (m mutant) client(t testing.TB, addr string) backend.Backend {
 	}
 	c := goredis.NewClient(&goredis.Options{Addr: addr})
 	c.AddHook(changed{hash: goredis.NewScript(string(text)).Hash(), text: strings.Replace(string(text), m.text, m.with, 1)})
-	return closing(t, c)
+	return over(t, c)
 }
 
 // Each mutant is noticed, by who is named.
