@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -84,8 +85,19 @@ func (b *batch) send(r *request, others []*request) {
 		}
 	}
 	// It ends with nobody's context: each request would end the others'.
-	_, _ = pipe.Exec(context.WithoutCancel(r.ctx)) // each command has its own error
+	settle(pipe.Exec(context.WithoutCancel(r.ctx))) // each command has its own error
 	for _, r := range others {
 		r.next <- false
+	}
+}
+
+// settle gives each command of a pipeline the error that ended it before any was
+// sent, as when the server refuses the connection: go-redis leaves them without.
+func settle(cmds []goredis.Cmder, err error) {
+	if err == nil || slices.ContainsFunc(cmds, func(c goredis.Cmder) bool { return c.Err() != nil }) {
+		return
+	}
+	for _, c := range cmds {
+		c.SetErr(err)
 	}
 }

@@ -69,7 +69,7 @@ func (b *Backend) askCommands(ctx context.Context, key string) (c commands, ok b
 	if !b.plain {
 		all = append(all, pipe.Do(ctx, "getex", counterKey(key)))
 	}
-	_, _ = pipe.Exec(ctx) // each has its own error
+	settle(pipe.Exec(ctx)) // each has its own error
 
 	has := func(cmd *goredis.Cmd) bool { return cmd.Err() == nil || errors.Is(cmd.Err(), goredis.Nil) }
 	switch {

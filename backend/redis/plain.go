@@ -20,7 +20,7 @@ func (b *Backend) acquirePlainly(ctx context.Context, want backend.Lease, owner 
 	pipe := b.client.Pipeline()
 	set := pipe.Do(ctx, "set", want.Key, owner, "NX", "PX", want.TTL.Milliseconds())
 	seen := lookAt(ctx, pipe, want.Key)
-	_, _ = pipe.Exec(ctx) // each has its own error
+	settle(pipe.Exec(ctx)) // each has its own error
 	err := wasSet(set)
 	switch {
 	case err == nil:
@@ -54,7 +54,7 @@ func wasSet(set *goredis.Cmd) error {
 func (b *Backend) waitPlainly(ctx context.Context, want backend.Lease) (reply, error) {
 	pipe := b.client.Pipeline()
 	seen := lookAt(ctx, pipe, want.Key)
-	_, _ = pipe.Exec(ctx) // each has its own error
+	settle(pipe.Exec(ctx)) // each has its own error
 	holder, left, err := seen()
 	if err != nil || holder != "" && holder != want.Owner {
 		return reply{status: gone, left: left}, err
