@@ -57,15 +57,22 @@ func (p *process) open() error {
 }
 
 // reserve picks a port below those that systems use for outgoing connections,
-// and holds its number as a UDP port, which tells other processes of tests.
+// and holds its number as a UDP port, which tells other processes of tests. Of
+// others, whoever has the TCP port is seen.
 func reserve() (*net.UDPConn, error) {
 	var err error
 	for range 100 {
 		var c *net.UDPConn
 		addr := net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 12000 + rand.IntN(20000)}
-		if c, err = net.ListenUDP("udp4", &addr); err == nil {
+		if c, err = net.ListenUDP("udp4", &addr); err != nil {
+			continue
+		}
+		var l net.Listener
+		if l, err = net.Listen("tcp4", addr.String()); err == nil {
+			l.Close()
 			return c, nil
 		}
+		c.Close()
 	}
 	return nil, err
 }
