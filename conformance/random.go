@@ -36,7 +36,7 @@ func historyLossy(t *trial) {
 }
 
 func historyLong(t *trial) {
-	t.crowd(8, player{rounds: 60, term: long})
+	t.crowd(8, player{rounds: 25, term: long})
 	t.judge()
 }
 
