@@ -35,8 +35,11 @@ func (q *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 		seats:  make([]seat, len(q.nodes)),
 	}
 	// A repeated call aims at the token that the first one was answered with.
-	if t, again := q.grants.token(want.Owner); again && t >= want.Token {
-		b.aiming, b.token = true, t
+	if t, told := q.grants.token(want.Owner); told {
+		b.told = true
+		if t >= want.Token {
+			b.aiming, b.fixed, b.token = true, true, t
+		}
 	}
 	b.send(want, q.all()...)
 	got, err := b.run()
@@ -58,7 +61,9 @@ type ballot struct {
 	forced bool
 
 	seats  []seat
+	told   bool          // the owner was told of a grant by an earlier call
 	aiming bool          // a token was chosen
+	fixed  bool          // it is what the owner was told, and not to be moved
 	token  backend.Token // the token to stand at
 }
 
@@ -158,7 +163,7 @@ func (b *ballot) aim() {
 	if granted < b.q.need {
 		return
 	}
-	if !b.aiming || reach < b.q.need {
+	if !b.aiming || reach < b.q.need && !b.fixed {
 		b.aiming, b.token = true, top
 	}
 	b.raise()
@@ -213,17 +218,23 @@ func (b *ballot) grant() backend.Lease {
 // defeat is the error of an attempt that can't succeed any more, once it is
 // clear whether a majority answered; nil before. A refusal is final, so what
 // was granted is given back behind it.
+//
+// Who was told of a grant is refused only by a majority that is another's: what
+// did not answer may still hold the key for him.
 func (b *ballot) defeat() error {
-	chance, answers, open := 0, 0, 0
+	chance, answers, refused, open := 0, 0, 0, 0
 	nodes := make([]error, len(b.seats))
 	for i, s := range b.seats {
 		nodes[i] = s.err
-		if s.granted || s.asked {
+		if s.asked || s.granted && !(b.fixed && s.token > b.token) {
 			chance++
 		}
 		switch {
-		case s.granted, errors.Is(s.err, backend.ErrHeld):
+		case s.granted:
 			answers++
+		case errors.Is(s.err, backend.ErrHeld):
+			answers++
+			refused++
 		case s.asked:
 			open++
 		}
@@ -233,7 +244,7 @@ func (b *ballot) defeat() error {
 		return nil
 	}
 	err := &backend.QuorumError{Op: "acquire", Key: b.want.Key, Need: need, Nodes: nodes}
-	if answers >= need {
+	if refused >= need || answers >= need && !b.told {
 		err.Verdict = backend.ErrHeld
 		b.giveBack()
 	}

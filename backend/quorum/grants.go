@@ -63,11 +63,12 @@ func (g *grants) isShut(owner string, node int) bool {
 	return g.byOwner[owner].shut[node]
 }
 
+// token is what the owner was told, while its lease lasts.
 func (g *grants) token(owner string) (backend.Token, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	old, ok := g.byOwner[owner]
-	return old.token, ok
+	return old.token, ok && time.Now().Before(old.ends)
 }
 
 func (g *grants) forget(owner string) {
