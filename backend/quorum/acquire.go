@@ -106,7 +106,7 @@ func (b *ballot) send(l backend.Lease, nodes ...int) {
 			b.seats[i] = seat{err: err}
 			continue
 		}
-		if !b.aiming && visit.leaveOut(i) {
+		if !b.aiming && visit.leaveOut(i, b.q.suspicion()) {
 			n.endProbe(probe)
 			b.seats[i] = seat{err: n.wrap("acquire", l.Key, errBusy)}
 			continue

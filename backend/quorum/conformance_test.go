@@ -18,6 +18,11 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, conformance.Harness{New: ofMemory, Peer: peer, Around: around, Faults: conformance.Faults{
+				LoseReply: func(_ testing.TB, b backend.Backend, l backend.Lease) {
+					for _, link := range b.(shared).links {
+						link.LoseReply(l.Owner)
+					}
+				},
 				Hold:     func(_ testing.TB, b backend.Backend) func() { return holdBack(b.(shared).links) },
 				Minority: func(_ testing.TB, b backend.Backend) func() { return holdBack(b.(shared).nodes[:2]) },
 			}})

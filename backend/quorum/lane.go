@@ -3,11 +3,12 @@ package quorum
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
-// maxDepth is how many calls of one key may be ahead on a node before it is left
-// out of new attempts: one that answers, but more slowly than the key changes
-// hands, would be ever further behind.
+// maxDepth is how many calls of one key may be ahead, on a node that has not
+// caught up for a while, before it is left out of new attempts: one that answers,
+// but more slowly than the key changes hands, would be ever further behind.
 const maxDepth = 16
 
 // lanes keep the calls that belong to one key in order, node by node: a release
@@ -24,6 +25,7 @@ type lane struct {
 	visits int             // verbs, and their calls, that are not done
 	tail   []chan struct{} // for each node, closed when its last call was answered
 	depth  []int           // for each node, the calls that are not done
+	since  []time.Time     // for each node, when there was none last
 	claims map[string]*claim
 }
 
@@ -48,7 +50,7 @@ func (ls *lanes) enter(key, owner string) *visit {
 	defer ls.mu.Unlock()
 	l := ls.byKey[key]
 	if l == nil {
-		l = &lane{key: key, tail: make([]chan struct{}, ls.nodes), depth: make([]int, ls.nodes), claims: make(map[string]*claim)}
+		l = &lane{key: key, tail: make([]chan struct{}, ls.nodes), depth: make([]int, ls.nodes), since: make([]time.Time, ls.nodes), claims: make(map[string]*claim)}
 		if ls.byKey == nil {
 			ls.byKey = make(map[string]*lane)
 		}
@@ -70,17 +72,20 @@ func (v *visit) queue(node int) {
 	l := v.lane
 	v.before[node], v.mine[node] = l.tail[node], make(chan struct{})
 	l.tail[node] = v.mine[node]
-	l.depth[node]++
+	if l.depth[node]++; l.depth[node] == 1 {
+		l.since[node] = time.Now()
+	}
 	l.visits++
 	l.claims[v.owner].calls++
 }
 
-// leaveOut says whether too many calls are ahead on a node; the owner then has
-// nothing there that would have to be released.
-func (v *visit) leaveOut(node int) bool {
+// leaveOut says whether too many calls are ahead on a node, and there were some
+// for longer than patience; the owner then has nothing there that would have to be
+// released.
+func (v *visit) leaveOut(node int, patience time.Duration) bool {
 	v.ls.mu.Lock()
 	defer v.ls.mu.Unlock()
-	if v.lane.depth[node] < maxDepth {
+	if v.lane.depth[node] < maxDepth || time.Since(v.lane.since[node]) <= patience {
 		return false
 	}
 	c := v.lane.claims[v.owner]
