@@ -18,7 +18,7 @@ var historyChecks = []check{
 }
 
 func historyOrders(t *trial) {
-	for range 3 {
+	for range t.often(3) {
 		t.key += "'"
 		t.crowd(4, player{rounds: 8, term: long})
 		t.explained()
@@ -36,8 +36,17 @@ func historyLossy(t *trial) {
 }
 
 func historyLong(t *trial) {
-	t.crowd(8, player{rounds: 25, term: long})
+	t.crowd(8, player{rounds: t.often(25), term: long})
 	t.judge()
+}
+
+// often is how much of something that is done n times where waiting costs no time
+// is done where it does.
+func (t *trial) often(n int) int {
+	if t.h.Around == nil {
+		return (n + 2) / 3
+	}
+	return n
 }
 
 // explained judges a history that is short enough to look for an order of its
