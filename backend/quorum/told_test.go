@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,17 +15,26 @@ import (
 // go by route from then on.
 func held(t *testing.T, c cluster, route func(node int) fate) (q backend.Backend, got backend.Lease) {
 	t.Helper()
-	told := false
+	var told atomic.Bool
 	q = c.client(t, nil, func(node int, op string, l backend.Lease) fate {
-		if told {
+		if told.Load() {
 			return route(node)
 		}
 		return only(0, 1, 2)(node, op, l)
 	})
 	got = mustAcquire(t, q, "a")
 	time.Sleep(time.Second) // what was lost is given up
-	told = true
+	told.Store(true)
 	return q, got
+}
+
+// others makes the key another's on these nodes.
+func others(c cluster) {
+	for _, s := range c {
+		s.mu.Lock()
+		s.owner, s.ends = "other", time.Now().Add(time.Minute)
+		s.mu.Unlock()
+	}
 }
 
 // A minority that is another's and a reply that is lost are no majority against
@@ -35,9 +45,7 @@ func TestHolderIsRefusedByAMajorityOnly(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(0, 0, 0, 0, 0)
 				q, got := held(t, c, func(node int) fate { return fate{there: ms, mute: node == 2} })
-				for _, s := range c[3:] {
-					s.owner, s.ends = "other", time.Now().Add(time.Minute)
-				}
+				others(c[3:])
 				again := got
 				again.Token = floor
 				if _, err := q.Acquire(t.Context(), again); err == nil || errors.Is(err, backend.ErrHeld) {
@@ -61,9 +69,7 @@ func TestHolderIsRefusedByAMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(0, 0, 0, 0, 0)
 		q, got := held(t, c, func(int) fate { return fate{there: ms} })
-		for _, s := range c[2:] {
-			s.owner, s.ends = "other", time.Now().Add(time.Minute)
-		}
+		others(c[2:])
 		if _, err := q.Acquire(t.Context(), got); !errors.Is(err, backend.ErrHeld) {
 			t.Errorf("got %v, want ErrHeld", err)
 		}
