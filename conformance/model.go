@@ -114,17 +114,23 @@ func (h *history) operations() (ops []porcupine.Operation) {
 	return append(ops, h.lapses(told)...)
 }
 
-// lapses are the ends of the leases that may have ended by themselves.
+// lapses are the ends of the leases that may have ended by themselves: one for each
+// lease, and one more for each grant that came so late that it may have ended again.
 func (h *history) lapses(told map[string]bool) (ops []porcupine.Operation) {
 	released := make(map[string]int)
 	from := make(map[string]int) // by owner, the event from which on its lease may end
+	late := make(map[string]int)
 	sample := make(map[string]*call)
 	var owners []string
 	for _, c := range h.calls {
 		owner := c.asked.Owner
 		switch {
 		case c.granted():
-			from[owner] = max(from[owner], h.atOrAfter(c.got.Until()))
+			end := h.atOrAfter(c.got.Until())
+			from[owner] = max(from[owner], end)
+			if c.ended > end {
+				late[owner]++
+			}
 		case c.verb == "renew" && c.ended > 0 && c.err == nil && from[owner] > 0:
 			from[owner] = max(from[owner], h.atOrAfter(c.asked.Until()))
 		case c.verb == "release" && c.ended > 0 && c.err == nil && released[owner] == 0:
@@ -135,7 +141,10 @@ func (h *history) lapses(told map[string]bool) (ops []porcupine.Operation) {
 		}
 	}
 	for _, owner := range owners {
-		if from[owner] <= len(h.at) && (released[owner] == 0 || from[owner] < released[owner]) {
+		if from[owner] > len(h.at) || released[owner] > 0 && from[owner] >= released[owner] {
+			continue
+		}
+		for range 1 + late[owner] {
 			ops = append(ops, porcupine.Operation{
 				Input: step{call: sample[owner], lapse: true}, Call: int64(2*from[owner] - 1), Return: math.MaxInt64,
 			})

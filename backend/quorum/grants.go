@@ -22,7 +22,8 @@ type grant struct {
 	shut  map[int]bool // nodes on which it was released already
 }
 
-// keep notes or renews l. What is never released is forgotten after its end.
+// keep notes or renews l. A renewal may assert less than the owner was told, or
+// nothing. What is never released is forgotten after its end.
 func (g *grants) keep(l backend.Lease) {
 	now := time.Now()
 	g.mu.Lock()
@@ -38,7 +39,8 @@ func (g *grants) keep(l backend.Lease) {
 	if g.byOwner == nil {
 		g.byOwner = make(map[string]grant)
 	}
-	g.byOwner[l.Owner] = grant{l.Token, l.Start.Add(l.TTL), g.byOwner[l.Owner].shut}
+	old := g.byOwner[l.Owner]
+	g.byOwner[l.Owner] = grant{max(l.Token, old.token), l.Start.Add(l.TTL), old.shut}
 }
 
 // shut notes that the owner is released on a node although its hold goes on, so

@@ -21,7 +21,7 @@ var holds = []fault{
 	{"a grant is not looked at again when it comes", sim.Truth, 2000, []edit{
 		{"mutex/term.go", "	if left := t.until(now, a.s.meter).Sub(now); left <= lead {\n", "	if false {\n"},
 	}},
-	{"a hint is taken for a grant", sim.Validity, 300, []edit{
+	{"a hint is taken for a grant", sim.Exclusion, 300, []edit{
 		{"backend/quorum/wait.go", "	return backend.Lease{Ticket: strconv.Itoa(waited + 1)}, nil\n", "	want.Ticket, want.Token = strconv.Itoa(waited+1), backend.Token(time.Now().UnixMicro())\n	return want, nil\n"},
 	}},
 	{"a hold does not end with its validity", sim.Told, 300, []edit{

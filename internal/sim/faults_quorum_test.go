@@ -51,7 +51,7 @@ func (b *ballot) defeat() error {
 		{renewGo, "case agreed >= p.q.need:", "case agreed >= 1:"},
 	}},
 	{"one refusal is definite", sim.Truth, 300, []edit{
-		{acquireGo, "if answers >= need {", "if answers > 0 {"},
+		{acquireGo, "if refused >= need || answers >= need && !b.told {", "if answers > 0 {"},
 	}},
 	{"one node's loss is definite", sim.Truth, 300, []edit{
 		{renewGo, "case lost > len(p.nodes)-p.q.need:", "case lost > 0:"},
@@ -110,7 +110,7 @@ var releases = []fault{
 		{"mutex/attempt.go", "	a.want.Owner = a.s.owners.next()\n	if a.s.waiter", "	if a.s.waiter"},
 	}},
 	{"a release has no effect on what waits for its turn", sim.Quiet, 1000, []edit{
-		{acquireGo, "if b.votes.failed() || visit.isReleased(l.Owner) {", "if false {"},
+		{acquireGo, "if b.votes.failed() || visit.isReleased() {", "if false {"},
 		{"backend/quorum/lane.go", "		<-v.before[node]\n", ""},
 	}},
 }
