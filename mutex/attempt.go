@@ -82,7 +82,7 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 		return nil, ctx.Err()
 	}
 	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
-	for {
+	for ctx.Err() == nil { // else nothing more is sent
 		t, err := a.acquire(ctx)
 		if err == nil {
 			return a.begin(ctx, g, t)
@@ -99,6 +99,7 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 			return nil, err
 		}
 	}
+	return nil, ctx.Err()
 }
 
 // start sets the moment from which a grant counts: before anything is sent.
