@@ -125,7 +125,7 @@ func (c *client) rest(moment time.Duration) {
 // point is a rest with a moment drawn from where it is.
 func (c *client) point(ids ...int) {
 	r := rollsOf(c.w.plan.Seed, append([]int{5, c.id}, ids...)...)
-	c.rest(1 + r.below(20*time.Microsecond))
+	c.rest(1 + r.below(200*time.Microsecond))
 }
 
 // keyName and keyOf are a lock's name and number.

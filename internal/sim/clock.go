@@ -10,22 +10,25 @@ import (
 // client's, between two bounds.
 type watch struct {
 	low, high time.Duration
+	at        time.Duration // when that was seen
 	known     bool
 	aheadTo   time.Duration // it ran ahead: the node does not count until then
 }
 
 // look notes the clock that came with an answer, and says whether the node ran
-// ahead of what it was before by more than the drift allowance.
+// ahead of what it was before by more than the drift allowance, over a term and
+// over the time since.
 func (d *driver) look(r reply, sent time.Duration) bool {
 	got := d.w.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	own := func(at time.Duration) time.Duration { return at + d.c.plan.Offset }
 	low, high := r.clock-own(got), r.clock-own(sent)
-	if d.watch.known && low-d.watch.high > 2*backend.Drift(maxTTL) {
+	allowed := 2*backend.Drift(maxTTL) + (got-d.watch.at)/100
+	if d.watch.known && low-d.watch.high > allowed {
 		d.watch.aheadTo = got + delay
 	}
-	d.watch.low, d.watch.high, d.watch.known = low, high, true
+	d.watch.low, d.watch.high, d.watch.at, d.watch.known = low, high, got, true
 	return d.w.plan.Mode == Jump && got < d.watch.aheadTo
 }
 

@@ -7,9 +7,9 @@
 //
 //   - what befalls a message is drawn from the seed and from what the message is,
 //     not from a stream that many goroutines share;
-//   - delays have nanoseconds, so no two events share an instant, and where the
-//     library does several things in one instant, each takes a moment of its own
-//     on its way to the next layer;
+//   - delays have nanoseconds, and one that would end in an instant that is taken
+//     lasts longer; where the library does several things in one instant, each
+//     takes a moment of its own on its way to the next layer;
 //   - the library's own randomness is the owners', drawn from crypto/rand, which
 //     testing/cryptotest makes repeatable.
 //

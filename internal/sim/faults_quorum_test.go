@@ -64,7 +64,7 @@ func (b *ballot) defeat() error {
 	}},
 	{"a node whose clock leapt counts", sim.Exclusion, 3000, []edit{
 		{"backend/quorum/uncounted.go", "if own.ahead-median.ahead <= own.within+median.within {", "if _ = median; true {"},
-		{"internal/sim/clock.go", "low-d.watch.high > 2*backend.Drift(maxTTL)", "false"},
+		{"internal/sim/clock.go", "low-d.watch.high > allowed", "allowed < 0"},
 	}},
 	{"nodes set aside are never asked", sim.Progress, 1000, []edit{
 		{"backend/quorum/verify.go", "return used < q.need", "return used < 0"},

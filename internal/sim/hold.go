@@ -38,7 +38,10 @@ func (l *ledger) begin(c *client, key int, token backend.Token) *hold {
 	}
 	h := &hold{attempt: a, w: l.w, token: token, asked: a.asked, told: l.w.now(), limit: a.start + c.maxHold()}
 	if a.last != nil { // its lease was left to this one
-		h.asked, h.limit = a.last.ended, h.told+c.maxHold()
+		h.limit = h.told + c.maxHold()
+		if l.w.plan.Excludes() { // else another may have come between
+			h.asked = a.last.ended
+		}
 		l.turns++
 	}
 	h.ended = h.told

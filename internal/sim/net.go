@@ -49,7 +49,7 @@ func (d *driver) fate(op op, o owner, nth int) fate {
 		there:   20*time.Microsecond + r.below(p.Latency),
 		back:    20*time.Microsecond + r.below(p.Latency),
 		refused: r.percent(50),
-		rest:    1 + r.below(5*time.Microsecond),
+		rest:    1 + r.below(50*time.Microsecond),
 	}
 	slow, twice := r.percent(p.Slow), r.percent(p.Twice)
 	late, lag := r.below(2*p.TTL), d.w.lag(d.n.id, now)
@@ -76,17 +76,18 @@ func (d *driver) carry(ctx context.Context, op op, o owner, do func() reply) (r 
 	nth := d.count(op, o)
 	f := d.fate(op, o, nth)
 	d.c.rest(f.rest)
-	d.w.log.sent(d.c.id, d.n.id, op, o, f)
+	w := d.w
+	w.log.sent(d.c.id, d.n.id, op, o, f)
 	answers := make(chan reply, 2)
 	refused := make(chan struct{}, 1)
 	arrive := func(last bool) func() {
 		return func() { d.arrive(f, op, o, do, last, answers, refused) }
 	}
 	if !f.lost {
-		time.AfterFunc(f.there, arrive(f.twice == 0))
+		w.after(f.there, arrive(f.twice == 0))
 	}
 	if f.twice != 0 {
-		time.AfterFunc(f.there+f.twice, arrive(true))
+		w.after(f.there+f.twice, arrive(true))
 	}
 	select {
 	case r := <-answers:
@@ -106,7 +107,7 @@ func (d *driver) arrive(f fate, op op, o owner, do func() reply, last bool, answ
 		return
 	}
 	if thaw := w.frozen(d.n.id, now); thaw > now {
-		time.AfterFunc(thaw-now+f.rest, func() { d.arrive(f, op, o, do, last, answers, refused) })
+		w.after(thaw-now+f.rest, func() { d.arrive(f, op, o, do, last, answers, refused) })
 		return
 	}
 	d.n.mu.Lock()
@@ -127,7 +128,7 @@ func (d *driver) arrive(f fate, op op, o owner, do func() reply, last bool, answ
 
 // reply delivers an answer, or the news of a release.
 func (d *driver) reply(f fate, deliver func()) {
-	time.AfterFunc(f.back, func() { d.deliver(f, deliver) })
+	d.w.after(f.back, func() { d.deliver(f, deliver) })
 }
 
 // deliver hands an answer over, now or when the client goes on.
@@ -137,7 +138,7 @@ func (d *driver) deliver(f fate, deliver func()) {
 		return
 	}
 	if wake := w.stopped(d.c.id, now); wake > now {
-		time.AfterFunc(wake-now+f.rest, func() { d.deliver(f, deliver) })
+		w.after(wake-now+f.rest, func() { d.deliver(f, deliver) })
 		return
 	}
 	deliver()

@@ -191,12 +191,12 @@ func (n *node) release(o owner, bury bool) reply {
 func stamp(clock time.Duration) backend.Token { return backend.Token((epoch + clock).Microseconds()) }
 
 // holds says until when the node keeps the owner's lock, zero if it does not, and
-// whether it lost that by a fault.
+// whether a fault ever took it away, or a part of its term.
 func (n *node) holds(o owner) (until time.Duration, forgot bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if l := n.lock(o.key); l.owner == o {
-		return n.w.now() + time.Duration(float64(l.ends-n.clock())/n.rate), false
+		return n.w.now() + time.Duration(float64(l.ends-n.clock())/n.rate), n.forgot[o]
 	}
 	return 0, n.forgot[o]
 }

@@ -35,7 +35,7 @@ func (n *node) suffer(f Fault) {
 	switch f.Kind {
 	case Crash, Wipe, Rewind:
 		n.down = true
-		time.AfterFunc(f.For, func() { n.restart(f) })
+		n.w.after(f.For, func() { n.restart(f) })
 	case Flush:
 		n.forget(data{})
 	case Leap:

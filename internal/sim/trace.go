@@ -123,7 +123,7 @@ func (e line) String() string {
 // timeline is the events in order.
 func (l *ledger) timeline() (all []string) {
 	slices.SortStableFunc(l.lines, func(a, b line) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.client, b.client), cmp.Compare(a.node, b.node))
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.client, b.client), cmp.Compare(a.node, b.node), cmp.Compare(a.String(), b.String()))
 	})
 	for _, e := range l.lines {
 		all = append(all, e.String())

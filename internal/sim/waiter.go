@@ -40,7 +40,7 @@ func (w waiter) Wait(ctx context.Context, want backend.Lease) (backend.Lease, er
 	case <-woken:
 	case <-poll.C:
 	case <-ctx.Done():
-		time.Sleep(1 + rolls.below(5*time.Microsecond))
+		time.Sleep(1 + rolls.below(50*time.Microsecond))
 		return backend.Lease{}, d.fail(opWait, want, ctx.Err())
 	}
 	return backend.Lease{}, nil

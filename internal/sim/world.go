@@ -27,6 +27,7 @@ type world struct {
 	resources [keys]*resource
 
 	mu     sync.Mutex
+	taken  map[time.Duration]bool // instants in which something happens
 	owners map[string]owner
 	drawn  [][keys]int
 	tokens [keys]backend.Token // of the Source
@@ -72,7 +73,7 @@ func Run(t *testing.T, p Plan, trace bool) (r Report) {
 }
 
 func newWorld(p *Plan, trace bool) *world {
-	w := &world{plan: p, trace: trace, begun: time.Now(), owners: make(map[string]owner), drawn: make([][keys]int, len(p.Clients)), asked: make([]int, len(p.Clients))}
+	w := &world{plan: p, trace: trace, begun: time.Now(), taken: make(map[time.Duration]bool), owners: make(map[string]owner), drawn: make([][keys]int, len(p.Clients)), asked: make([]int, len(p.Clients))}
 	w.log = newLedger(w)
 	for i, n := range p.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i, n))
@@ -85,6 +86,22 @@ func newWorld(p *Plan, trace bool) *world {
 
 func (w *world) now() time.Duration { return time.Since(w.begun) }
 
+// alone makes d last until an instant in which nothing else was to happen. Of two
+// goroutines that wake in one, the scheduler would choose. It is for callers who
+// have an instant of their own now, so that this order is not the scheduler's.
+func (w *world) alone(d time.Duration) time.Duration {
+	now := w.now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.taken[now+d] {
+		d++
+	}
+	w.taken[now+d] = true
+	return d
+}
+
+func (w *world) after(d time.Duration, f func()) { time.AfterFunc(w.alone(d), f) }
+
 func (w *world) run() {
 	for i := range w.plan.Clients {
 		c, err := newClient(w, i)
@@ -96,7 +113,7 @@ func (w *world) run() {
 	}
 	for _, f := range w.plan.Faults {
 		if f.Kind >= Crash {
-			time.AfterFunc(f.At, func() { w.nodes[f.Node].suffer(f) })
+			w.after(f.At, func() { w.nodes[f.Node].suffer(f) })
 		}
 	}
 	var programs sync.WaitGroup
