@@ -75,7 +75,8 @@ func TestConformanceOfPlain(t *testing.T) {
 }
 
 func TestConformanceOfPlainWithTokensFromElsewhere(t *testing.T) {
-	everyFlavour(t, func(t *testing.T, f redistest.Flavour) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		addr, tokens := redistest.Start(t, f, 1)[0].Addr, new(fencing.Counter)
 		client := func(t testing.TB) backend.Backend {
 			return backend.Wrap(newPlain(t, redistest.NewClient(t, addr)), fencing.Middleware(tokens))

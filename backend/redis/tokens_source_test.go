@@ -260,7 +260,8 @@ func TestTokensErrorsNameKeyAndServer(t *testing.T) {
 
 // The locks of one server, with tokens from another.
 func TestConformanceFencedByAnotherServer(t *testing.T) {
-	everyFlavour(t, func(t *testing.T, f redistest.Flavour) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		t.Parallel()
 		servers := redistest.Start(t, f, 2)
 		fence := fencing.Middleware(newTokens(t, servers[1].Client()))
