@@ -24,6 +24,7 @@ type state struct {
 type step struct {
 	*call
 	lapse bool   // no call: the end of the owner's lease
+	maybe bool   // which may not have happened
 	bit   uint64 // of a call with an unknown outcome
 	after uint64 // which of these come before it: those of its owner
 }
@@ -115,21 +116,23 @@ func (h *history) operations() (ops []porcupine.Operation) {
 }
 
 // lapses are the ends of the leases that may have ended by themselves: one for each
-// lease, and one more for each grant that came so late that it may have ended again.
+// lease, after all of its terms, and one for each grant that came so late that it
+// may have ended before, until the owner's next term begins.
 func (h *history) lapses(told map[string]bool) (ops []porcupine.Operation) {
 	released := make(map[string]int)
 	from := make(map[string]int) // by owner, the event from which on its lease may end
-	late := make(map[string]int)
 	sample := make(map[string]*call)
 	var owners []string
-	for _, c := range h.calls {
+	for i, c := range h.calls {
 		owner := c.asked.Owner
 		switch {
 		case c.granted():
 			end := h.atOrAfter(c.got.Until())
 			from[owner] = max(from[owner], end)
 			if c.ended > end {
-				late[owner]++
+				ops = append(ops, porcupine.Operation{
+					Input: step{call: c, lapse: true, maybe: true}, Call: int64(2*end - 1), Return: nextTerm(owner, h.calls[i+1:]),
+				})
 			}
 		case c.verb == "renew" && c.ended > 0 && c.err == nil && from[owner] > 0:
 			from[owner] = max(from[owner], h.atOrAfter(c.asked.Until()))
@@ -144,13 +147,26 @@ func (h *history) lapses(told map[string]bool) (ops []porcupine.Operation) {
 		if from[owner] > len(h.at) || released[owner] > 0 && from[owner] >= released[owner] {
 			continue
 		}
-		for range 1 + late[owner] {
-			ops = append(ops, porcupine.Operation{
-				Input: step{call: sample[owner], lapse: true}, Call: int64(2*from[owner] - 1), Return: math.MaxInt64,
-			})
-		}
+		ops = append(ops, porcupine.Operation{
+			Input: step{call: sample[owner], lapse: true}, Call: int64(2*from[owner] - 1), Return: math.MaxInt64,
+		})
 	}
 	return ops
+}
+
+// nextTerm is until when the owner's lease may have ended before the first of the
+// calls that begins a term: a renewal finds it, another grant need not.
+func nextTerm(owner string, calls []*call) int64 {
+	for _, c := range calls {
+		switch {
+		case c.asked.Owner != owner || c.ended == 0 || c.err != nil:
+		case c.granted():
+			return int64(2 * c.ended)
+		case c.verb == "renew":
+			return int64(2*c.began - 1)
+		}
+	}
+	return math.MaxInt64
 }
 
 // atOrAfter is the first event at a time or after it.
@@ -168,6 +184,8 @@ func (s step) from(now state, unfenced bool) []any {
 	mine, free := now.holder == owner, now.holder == ""
 	without := state{last: now.last, done: now.done}
 	switch {
+	case s.lapse && mine && s.maybe:
+		return []any{now, without}
 	case s.lapse && mine:
 		return []any{without}
 	case s.lapse:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/conformance"
@@ -31,7 +32,7 @@ func faults() []planted {
 }
 
 func harness(fault func(*faulty)) conformance.Harness {
-	return conformance.Harness{New: func(testing.TB) backend.Backend { return plant(fault) }}
+	return conformance.Harness{Around: synctest.Test, New: func(testing.TB) backend.Backend { return plant(fault) }} // record makes the bubbles
 }
 
 func TestPlantedFaults(t *testing.T) {
