@@ -179,6 +179,9 @@ func wakesUp(t *testing.T, s []*redistest.Server, as func(*goredis.Options)) err
 			return err == nil || blind()
 		})
 	}
+	if blind() {
+		err = errors.New("there are no wake-ups")
+	}
 	mustRelease(t, b, other)
 	<-stays
 	return err
