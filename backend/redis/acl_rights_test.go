@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,7 @@ type duty struct {
 func duties(f redistest.Flavour) map[string]duty {
 	all := map[string]duty{
 		"wake-ups":               {rights: append(slices.Clone(wakeRights), "&distmutex:1:wake*"), beside: scriptRights, nodes: 1, do: wakesUp},
+		"standing in line":       {rights: lineRights[1:], beside: slices.Concat(scriptRights, lineRights[:1], wakeRights, []string{"&distmutex:1:wake*"}), nodes: 1, do: standsInLine},
 		"open":                   {rights: []string{"+info"}, beside: scriptRights, nodes: 1, do: opens},
 		"tokens":                 {rights: strings.Fields("+evalsha +eval +get +set +time"), nodes: 1, do: draws},
 		"tokens without scripts": {rights: strings.Fields("+watch +get +time +multi +set +exec"), nodes: 1, do: draws},
@@ -90,6 +92,30 @@ func (d duty) with(t *testing.T, servers []*redistest.Server, rights []string) e
 	return d.do(t, servers, as)
 }
 
+// standsInLine gets a lock whose holder's term ends, and gives another place up.
+func standsInLine(t *testing.T, s []*redistest.Server, as func(*goredis.Options)) error {
+	b, ctx := asUser(t, s[0], nil, as), t.Context()
+	first, err := b.Acquire(ctx, lease("k", 200*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	given := lease("k", 10*time.Second)
+	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if _, err := b.Wait(brief, given); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	next := lease("k", 10*time.Second)
+	got := make(chan error, 1)
+	go func() {
+		_, err := b.Wait(ctx, next)
+		got <- err
+	}()
+	err = errors.Join(b.Release(ctx, given), <-got, b.Release(ctx, next))
+	_ = b.Release(ctx, first) // lost long ago
+	return err
+}
+
 func opens(t *testing.T, s []*redistest.Server, _ func(*goredis.Options)) error {
 	b, err := open(t, nil, "redis://app:p%40ss@"+s[0].Addr)
 	if err == nil {
@@ -113,7 +139,7 @@ var errCost = errors.New("it costs more than it has to")
 
 // withoutScripts checks that a lock is released, and on Valkey renewed, natively.
 func withoutScripts(t *testing.T, s []*redistest.Server, as func(*goredis.Options)) error {
-	b := asUser(t, s[0], nil, as)
+	b := asUser(t, s[0], &redis.Options{Unordered: true, Logger: slog.New(slog.DiscardHandler)}, as)
 	warm(t, b)
 	admin := s[0].Client()
 	admin.ConfigResetStat(t.Context())
@@ -151,7 +177,7 @@ func watchesNothing(t *testing.T, s *redistest.Server, as func(*goredis.Options)
 // wakesUp checks that a waiter is woken, and that its connection is looked after.
 func wakesUp(t *testing.T, s []*redistest.Server, as func(*goredis.Options)) error {
 	var log logs
-	b := asUser(t, s[0], &redis.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, as)
+	b := asUser(t, s[0], &redis.Options{Unordered: true, Logger: slog.New(slog.NewTextHandler(&log, nil))}, as)
 	b.SetBeat(20 * time.Millisecond)
 	blind := func() bool { return strings.Contains(log.String(), "no wake-ups") }
 	held := mustAcquire(t, b, lease("k", 20*time.Second))

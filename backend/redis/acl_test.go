@@ -19,6 +19,7 @@ import (
 // The rights that doc/security.md lists.
 var (
 	scriptRights = strings.Fields("+evalsha +eval +get +set +del +pttl +pexpire +time +zscore +zadd +zremrangebyscore")
+	lineRights   = strings.Fields("+zpopmin +zrange +zrank +zrem") // of one node that is not Unordered, beside those
 	wakeRights   = strings.Fields("+publish +subscribe +unsubscribe +ping")
 	guardRights  = strings.Fields("+info +script|load +dbsize")
 	plainRights  = strings.Fields("+set +get +pttl +pexpire +watch +unwatch +multi +exec +del")
@@ -33,7 +34,8 @@ type mode struct {
 }
 
 var modes = map[string]mode{
-	"scripts":          {rights: scriptRights, nodes: 1, open: alone(false)},
+	"line":             {rights: slices.Concat(lineRights[:1], scriptRights), nodes: 1, open: alone(false)},
+	"scripts":          {rights: scriptRights, nodes: 1, open: aloneWith(redis.Options{Unordered: true})},
 	"plain":            {rights: plainRights, nodes: 1, open: alone(true), plain: true},
 	"guarded quorum":   {rights: slices.Concat(guardRights, scriptRights), nodes: 3, open: together(redis.Options{})},
 	"unguarded quorum": {rights: slices.Concat([]string{"+info"}, scriptRights), nodes: 3, open: together(redis.Options{Unguarded: true})},
@@ -41,7 +43,11 @@ var modes = map[string]mode{
 }
 
 func alone(plain bool) func(testing.TB, []*redistest.Server, func(*goredis.Options)) redis.Closer {
-	o := redis.Options{Plain: plain, Logger: slog.New(slog.DiscardHandler)}
+	return aloneWith(redis.Options{Plain: plain})
+}
+
+func aloneWith(o redis.Options) func(testing.TB, []*redistest.Server, func(*goredis.Options)) redis.Closer {
+	o.Logger = slog.New(slog.DiscardHandler)
 	return func(t testing.TB, s []*redistest.Server, as func(*goredis.Options)) redis.Closer {
 		return asUser(t, s[0], &o, as)
 	}
@@ -87,7 +93,7 @@ func TestLeastRightsAreEnough(t *testing.T) {
 	t.Parallel()
 	all := redistest.Flavours()
 	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
-		for i, name := range []string{"scripts", "plain", "guarded quorum"} {
+		for i, name := range []string{"line", "plain", "guarded quorum", "scripts"} {
 			if i == 0 || all[i%len(all)] == f {
 				t.Run(name, func(t *testing.T) { modes[name].enough(t, f) })
 			}
@@ -98,7 +104,7 @@ func TestLeastRightsAreEnough(t *testing.T) {
 func (m mode) enough(t *testing.T, f redistest.Flavour) {
 	redistest.NeedsReal(t, f)
 	servers := redistest.Start(t, f, m.nodes)
-	as := user(t, servers, slices.Concat(m.rights, wakeRights, []string{"~*", "&distmutex:1:wake*"})...)
+	as := user(t, servers, slices.Concat(m.rights, lineRights, wakeRights, []string{"~*", "&distmutex:1:wake*"})...)
 	if err := declareAll(t, m.open(t, servers, as)); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +164,7 @@ func TestPatternsKeepAUserToItsLocks(t *testing.T) {
 		redistest.NeedsReal(t, f)
 		servers := redistest.Start(t, f, 1)
 		as := user(t, servers, slices.Concat(scriptRights, wakeRights, []string{"~app:*", "~distmutex:1:*{app:*", "&distmutex:1:wake*{app:*"})...)
-		b := asUser(t, servers[0], nil, as)
+		b := asUser(t, servers[0], &redis.Options{Unordered: true, Logger: slog.New(slog.DiscardHandler)}, as)
 		held := mustAcquire(t, b, lease("app:job", 20*time.Second))
 		waits := waiting(t, b, t.Context(), "app:job")
 		eventually(t, "the waiter listens", func() bool { return b.Hears("app:job") })

@@ -25,13 +25,15 @@ type reply struct {
 	status int64
 	token  backend.Token // acquire: the grant's, or the last one owned
 	left   time.Duration // held by another: the rest of the term; negative: it has none
-	time   time.Time     // acquire: the server's clock
+	time   time.Time     // acquire, stand: the server's clock
+	place  int64         // stand: how many are before the caller; negative: it stands in no line
+	came   int64         // stand: when it came, in microseconds of the server's clock
 
 	uncounted error // acquire: why a guarded node's answer does not count
 }
 
 // answers says what follows each status: a token, what is left in milliseconds,
-// the server's time. Whatever else is answered says nothing about the lock, and
+// a place in line, when its owner came, the server's clock. Whatever else is answered says nothing about the lock, and
 // must not be taken for a refusal or a loss, which are definite.
 type answers map[int64]string
 
@@ -64,12 +66,16 @@ func (a answers) read(vs []any) (r reply, err error) {
 
 // fill reads one value.
 func (r *reply) fill(kind byte, v any) error {
-	if kind == 'l' {
-		ms, ok := v.(int64)
+	if kind == 'l' || kind == 'p' {
+		n, ok := v.(int64)
 		if !ok {
-			return fmt.Errorf("%w: %T for a time", errAnswer, v)
+			return fmt.Errorf("%w: %T for a number", errAnswer, v)
 		}
-		r.left = time.Duration(min(max(ms, -1), forever.Milliseconds())) * time.Millisecond
+		if kind == 'l' {
+			r.left = time.Duration(min(max(n, -1), forever.Milliseconds())) * time.Millisecond
+		} else {
+			r.place = max(n, -1)
+		}
 		return nil
 	}
 	text, _ := v.(string)
@@ -77,9 +83,12 @@ func (r *reply) fill(kind byte, v any) error {
 	if err != nil || n > uint64(backend.MaxToken) {
 		return fmt.Errorf("%w: %T that is no number up to 2^53", errAnswer, v)
 	}
-	if kind == 't' {
+	switch kind {
+	case 't':
 		r.token = backend.Token(n)
-	} else {
+	case 'a':
+		r.came = int64(n)
+	default:
 		r.time = time.UnixMicro(int64(n))
 	}
 	return nil

@@ -5,6 +5,9 @@ var Slot = slot
 // Hears says whether the subscription of a key is confirmed, on whichever server
 // has it.
 func (b *Backend) Hears(key string) bool {
+	if b.ordered {
+		return b.Listening(key)
+	}
 	h, err := b.hubFor(key)
 	if err != nil {
 		return false

@@ -63,6 +63,17 @@ func newBackend(t *testing.T, c goredis.UniversalClient) *redis.Backend {
 	return b
 }
 
+// unordered is a backend whose waiters get hints.
+func unordered(t *testing.T, c goredis.UniversalClient) *redis.Backend {
+	t.Helper()
+	b, err := redis.New(c, &redis.Options{Unordered: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeWithin(t, b) })
+	return b
+}
+
 func closeWithin(t testing.TB, b redis.Closer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

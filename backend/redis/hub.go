@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"log/slog"
 	"sync"
@@ -21,6 +22,7 @@ const beat = 3 * time.Second
 type hub struct {
 	client goredis.UniversalClient
 	name   string
+	inbox  string // the channel on which this hub alone hears
 	log    *slog.Logger
 	beat   time.Duration
 	ctx    context.Context
@@ -31,12 +33,13 @@ type hub struct {
 
 	mu      sync.Mutex
 	topics  map[string]*topic
+	joined  uint64 // waiters so far
 	running bool
 }
 
 // topic is a channel and who waits for it.
 type topic struct {
-	waiters map[*waiter]struct{}
+	waiters map[uint64]*waiter
 	asked   bool // a subscription was sent on this connection
 	live    bool // and confirmed, and the connection has not failed since
 	idle    bool // nobody waited at the last beat, nor since
@@ -44,6 +47,7 @@ type topic struct {
 
 func newHub(b *Backend) *hub {
 	h := &hub{client: b.client, name: b.name, log: b.log, beat: beat, kick: make(chan struct{}, 1), topics: make(map[string]*topic)}
+	h.inbox = inboxPrefix + crand.Text()
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
@@ -64,15 +68,16 @@ func (h *hub) join(channel string) (*waiter, error) {
 	}
 	t := h.topics[channel]
 	if t == nil {
-		t = &topic{waiters: make(map[*waiter]struct{})}
+		t = &topic{waiters: make(map[uint64]*waiter)}
 		h.topics[channel] = t
 		select {
 		case h.kick <- struct{}{}:
 		default:
 		}
 	}
-	w := &waiter{hub: h, topic: t, woken: make(chan struct{}, 1)}
-	t.waiters[w] = struct{}{}
+	h.joined++
+	w := &waiter{hub: h, topic: t, id: h.joined, woken: make(chan struct{}, 1)}
+	t.waiters[w.id] = w
 	if !h.running {
 		h.running = true
 		h.wg.Go(h.run)
@@ -169,14 +174,15 @@ func (h *hub) deliver(m any) {
 		if t = h.topics[m.Channel]; t == nil {
 			return
 		}
+		if m.Channel == h.inbox {
+			t.pass(m.Payload)
+			return
+		}
 	default:
 		return
 	}
-	for w := range t.waiters {
-		select {
-		case w.woken <- struct{}{}:
-		default:
-		}
+	for _, w := range t.waiters {
+		w.wake()
 	}
 }
 

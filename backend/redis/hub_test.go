@@ -19,7 +19,7 @@ import (
 func TestCloseEndsWaits(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *redistest.Server) {
 		c := s.Client()
-		b := newBackend(t, c)
+		b := unordered(t, c)
 		c.Set(t.Context(), "k", "another", 0)
 		done := make(chan error, 1)
 		go func() {
@@ -44,7 +44,7 @@ func TestCloseEndsWaits(t *testing.T) {
 func TestThousandWaitersShareOneConnection(t *testing.T) {
 	real(t, func(t *testing.T, s *redistest.Server) {
 		c := s.Client()
-		b := newBackend(t, c)
+		b := unordered(t, c)
 		const keys, each = 100, 10
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -100,8 +100,8 @@ func subscribers(t *testing.T, c *goredis.Client) (n int) {
 // Law 13: without any message, waiting goes on by polls, and sooner.
 func TestBrokenSubscriptionIsMadeAgain(t *testing.T) {
 	real(t, func(t *testing.T, s *redistest.Server) {
-		holder, c := newBackend(t, s.Client()), s.Client()
-		b := newBackend(t, worst(t, s.Addr))
+		holder, c := unordered(t, s.Client()), s.Client()
+		b := unordered(t, worst(t, s.Addr))
 		for round := range 3 {
 			held := mustAcquire(t, holder, lease("k", 20*time.Second))
 			done := waiting(t, b, t.Context(), "k")
@@ -131,7 +131,7 @@ func TestSilentSubscriptionIsReplaced(t *testing.T) {
 	real(t, func(t *testing.T, s *redistest.Server) {
 		p := redistest.NewProxy(t, s.Addr)
 		c := s.Client()
-		b := newBackend(t, worst(t, p.Addr, func(o *goredis.Options) { o.MaxRetries = -1 }))
+		b := unordered(t, worst(t, p.Addr, func(o *goredis.Options) { o.MaxRetries = -1 }))
 		b.SetBeat(100 * time.Millisecond)
 		c.Set(t.Context(), "k", "another", 0)
 		wait := func() {
@@ -170,7 +170,7 @@ func listener(t *testing.T, c *goredis.Client) string {
 func TestSubscriptionEndsWhenNobodyWaits(t *testing.T) {
 	real(t, func(t *testing.T, s *redistest.Server) {
 		c := s.Client()
-		b := newBackend(t, c)
+		b := unordered(t, c)
 		b.SetBeat(300 * time.Millisecond)
 		c.Set(t.Context(), "k", "another", 200*time.Millisecond)
 		if err := <-waiting(t, b, t.Context(), "k"); err != nil {

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/distmutex/distmutex/backend"
+	"github.com/distmutex/distmutex/backend/redis"
 	"github.com/distmutex/distmutex/conformance"
 	"github.com/distmutex/distmutex/internal/redistest"
 )
@@ -44,6 +46,17 @@ var mutants = map[string]mutant{
 	"a Release that is not done":         {"release", "redis.call('DEL', KEYS[1])", "", "release/frees"},
 	"M42 a loss that is not told":        {"release", "status = -1", "status = 0", "release/spares-next"},
 	"T8 no tombstones":                   {"release", "redis.call('ZADD', KEYS[2], string.format('%.0f', now + keep), ARGV[1])", "", "tombstone"},
+
+	"M05 passed on by whoever releases":      {"pass", "if holder == ARGV[1] then", "if holder then", "release/foreign"},
+	"nobody in line, and it is not released": {"pass", "redis.call('DEL', KEYS[1])", "", "release/frees"},
+	"M42 a loss that is not told, in line":   {"pass", "status = -1", "status = 0", "release/spares-next"},
+	"T8 no tombstones, in line":              {"pass", "redis.call('ZADD', KEYS[3], string.format('%.0f', ms + keep), ARGV[1])", "", "tombstone"},
+	"a place that is kept after all":         {"pass", "redis.call('ZREM', KEYS[4], ARGV[4])", "", "place"},
+	"M48 passed on without a token":          {"line", "math.max(last + 1, now, floor)", "math.max(last, floor)", "wait/grant"},
+	"a waiter's floor that is ignored":       {"line", "math.max(last + 1, now, floor)", "math.max(last + 1, now)", "floor"},
+	"M48 passed on for ever":                 {"line", "redis.pcall('SET', KEYS[1], owner, 'PX', term)", "redis.pcall('SET', KEYS[1], owner)", "line/dead-head"},
+	"told for longer than it is":             {"line", "{id, token, term, stamp}", "{id, token, term + 1500, stamp}", "wait/term"},
+	"M01 had by whoever stands in line":      {"stand", "if not holder then\n  local token", "if true then\n  local token", "wait/grant"},
 }
 
 const mutantEnv = "DISTMUTEX_MUTANT"
@@ -59,7 +72,8 @@ func mutantFlavour() redistest.Flavour {
 // changed sends a mutant in the place of a script.
 type changed struct {
 	goredis.Hook // what is not below
-	hash, text   string
+
+	texts map[string]string // by the hash of what they replace
 }
 
 func (c changed) DialHook(next goredis.DialHook) goredis.DialHook { return next }
@@ -69,8 +83,8 @@ func (c changed) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.P
 
 func (c changed) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	return func(ctx context.Context, cmd goredis.Cmder) error {
-		if args := cmd.Args(); args[0] == "evalsha" && args[1] == c.hash {
-			args[0], args[1] = "eval", c.text
+		if args := cmd.Args(); args[0] == "evalsha" && c.texts[args[1].(string)] != "" {
+			args[0], args[1] = "eval", c.texts[args[1].(string)]
 		}
 		return next(ctx, cmd)
 	}
@@ -79,16 +93,32 @@ func (c changed) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 // client is a backend that sends the mutant.
 func (m mutant) client(t testing.TB, addr string) backend.Backend {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("lua", m.script+".lua"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(text), m.text) {
-		t.Fatalf("%s.lua has no %q", m.script, m.text)
+	texts := make(map[string]string)
+	for _, files := range [][]string{{"acquire"}, {"renew"}, {"release"}, {"line", "stand"}, {"line", "pass"}} {
+		if slices.Contains(files, m.script) {
+			sound := source(t, files)
+			if !strings.Contains(sound, m.text) {
+				t.Fatalf("%s.lua has no %q", m.script, m.text)
+			}
+			texts[goredis.NewScript(sound).Hash()] = strings.Replace(sound, m.text, m.with, 1)
+		}
 	}
 	c := goredis.NewClient(&goredis.Options{Addr: addr})
-	c.AddHook(changed{hash: goredis.NewScript(string(text)).Hash(), text: strings.Replace(string(text), m.text, m.with, 1)})
-	return over(t, c)
+	c.AddHook(changed{texts: texts})
+	return overWith(t, c, &redis.Options{Unordered: m.script == "release", Logger: slog.New(slog.DiscardHandler)})
+}
+
+// source is a script that is made of these files.
+func source(t testing.TB, files []string) (all string) {
+	t.Helper()
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join("lua", name+".lua"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(text)
+	}
+	return all
 }
 
 // Each mutant is noticed, by who is named.
@@ -122,6 +152,8 @@ func TestMutant(t *testing.T) {
 	addr := redistest.Start(t, mutantFlavour(), 1)[0].Addr
 	t.Run("tombstone", func(t *testing.T) { honoursTombstones(t, m.client(t, addr), m.client(t, addr)) })
 	t.Run("clamp", func(t *testing.T) { clampsClocks(t, m.client(t, addr)) })
+	t.Run("floor", func(t *testing.T) { honoursFloors(t, m.client(t, addr), m.client(t, addr)) })
+	t.Run("place", func(t *testing.T) { givesPlacesUp(t, m.client(t, addr), redistest.NewClient(t, addr)) })
 	conformance.Run(t, conformance.Harness{
 		New:  func(t testing.TB) backend.Backend { return m.client(t, addr) },
 		Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return m.client(t, addr) },
@@ -134,6 +166,8 @@ func TestScriptsThatNoticersPass(t *testing.T) {
 	addr, same := redistest.Start(t, mutantFlavour(), 1)[0].Addr, mutant{script: "acquire"}
 	honoursTombstones(t, same.client(t, addr), same.client(t, addr))
 	clampsClocks(t, same.client(t, addr))
+	honoursFloors(t, same.client(t, addr), same.client(t, addr))
+	givesPlacesUp(t, same.client(t, addr), redistest.NewClient(t, addr))
 }
 
 // honoursTombstones has an Acquire arrive that another way has overtaken.

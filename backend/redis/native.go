@@ -163,7 +163,7 @@ func (b *Backend) refused(err error) {
 // its answer but success, else by a script, or by what there is instead. A
 // tombstone is kept for as long as keep says.
 func (b *Backend) giveUp(ctx context.Context, held backend.Lease, keep time.Duration) (reply, error) {
-	if keep == 0 || b.plain {
+	if !b.ordered && (keep == 0 || b.plain) {
 		if name := b.commands(ctx, held.Key).release; name != "" {
 			if done, err := b.deleteNatively(ctx, held, name); done || err != nil {
 				return reply{status: yes}, err
@@ -172,6 +172,9 @@ func (b *Backend) giveUp(ctx context.Context, held backend.Lease, keep time.Dura
 	}
 	if b.plain {
 		return b.deletePlainly(ctx, held)
+	}
+	if b.ordered {
+		return b.passOn(ctx, held, keep)
 	}
 	return b.eval(ctx, releaseScript, []string{held.Key, tombsKey(held.Key)}, &secret{owner: held.Owner},
 		keep.Milliseconds(), wakeChannel(held.Key))

@@ -65,7 +65,7 @@ func deleter(f redistest.Flavour) string {
 
 func TestRenewAndReleaseAreNativeWhereTheServerHasIt(t *testing.T) {
 	onReal(t, func(t *testing.T, s *redistest.Server) {
-		b, admin := newBackend(t, worst(t, s.Addr)), s.Client()
+		b, admin := unordered(t, worst(t, s.Addr)), s.Client()
 		warm(t, b)
 		admin.ConfigResetStat(t.Context())
 		const n = 10
@@ -152,7 +152,7 @@ func TestServerIsAskedAgainAfterAReconnect(t *testing.T) {
 		}
 	})
 	c.AddHook(seen)
-	b, ctx := newBackend(t, c), t.Context()
+	b, ctx := unordered(t, c), t.Context()
 	for i, s := range servers {
 		before := at.Swap(s)
 		if before != nil {

@@ -30,6 +30,7 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 	if o != nil {
 		opts = *o
 	}
+	opts.Unordered = true // a line on each would have heads of its own
 	nodes, err := nodesOf(clients, &opts)
 	if err != nil {
 		return nil, err

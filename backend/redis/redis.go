@@ -49,6 +49,12 @@ type Options struct {
 	// key that nobody holds, until its term ends.
 	Plain bool
 
+	// Unordered wakes all who wait for a lock when it is released, and the fastest
+	// gets it. That is a little less work for the server where nobody waits, and
+	// much more where many do. It is always so for the nodes of a quorum, for
+	// clusters, Rings and primaries behind sentinels, and with Plain.
+	Unordered bool
+
 	// Logger gets the few things that no call returns: a server that may evict
 	// locks, wake-ups that can't be subscribed to, a node of a quorum that is set
 	// aside or in use again. Nil means slog.Default().
@@ -95,6 +101,8 @@ type Backend struct {
 	native native
 	batch  *batch // nil: the client reaches several servers
 
+	ordered bool // who waits stands in a line on the server
+	places  places
 	calls   calls
 	lanes   lanes
 	hub     *hub
@@ -132,6 +140,7 @@ func New(client goredis.UniversalClient, o *Options) (*Backend, error) {
 	b := &Backend{client: client, name: nameOf(client), maxTTL: opts.MaxTTL, log: opts.Logger, plain: opts.Plain}
 	if c, one := client.(*goredis.Client); one {
 		b.batch = &batch{client: c}
+		b.ordered = !opts.Plain && !opts.Unordered
 	}
 	b.hub = newHub(b)
 	return b, nil

@@ -22,11 +22,19 @@ var (
 	releaseLua string
 	//go:embed lua/wait.lua
 	waitLua string
+	//go:embed lua/line.lua
+	lineLua string
+	//go:embed lua/stand.lua
+	standLua string
+	//go:embed lua/pass.lua
+	passLua string
 
 	acquireScript = script{goredis.NewScript(acquireLua), acquireAnswers}
 	renewScript   = script{goredis.NewScript(renewLua), statusAnswers}
 	releaseScript = script{goredis.NewScript(releaseLua), statusAnswers}
 	waitScript    = script{goredis.NewScript(waitLua), answers{yes: "", gone: "l"}}
+	standScript   = script{goredis.NewScript(lineLua + standLua), answers{yes: "tc", gone: "lpac", otherwise: ""}}
+	passScript    = script{goredis.NewScript(lineLua + passLua), statusAnswers}
 )
 
 // script is a script with what it answers.
@@ -57,6 +65,7 @@ func side(kind, key string) string {
 
 func counterKey(key string) string  { return side("token", key) }
 func tombsKey(key string) string    { return side("dead", key) }
+func lineKey(key string) string     { return side("line", key) }
 func wakeChannel(key string) string { return side("wake", key) }
 
 // secret is an owner on its way to the server. Hooks that write commands into

@@ -24,7 +24,8 @@ func TestTLSOfAClientOfOnesOwn(t *testing.T) {
 		ca, other := redistest.NewCA(t), redistest.NewCA(t)
 		_, port := redistest.StartTLS(t, f, ca)
 		with := func(c *tls.Config) *redis.Backend {
-			return over(t, goredis.NewClient(&goredis.Options{Addr: "localhost:" + port, TLSConfig: c, MaxRetries: -1, DialerRetries: 1}))
+			o := &redis.Options{Unordered: true, Logger: slog.New(slog.DiscardHandler)}
+			return overWith(t, goredis.NewClient(&goredis.Options{Addr: "localhost:" + port, TLSConfig: c, MaxRetries: -1, DialerRetries: 1}), o)
 		}
 		good := with(&tls.Config{RootCAs: ca.Pool})
 		held := mustAcquire(t, good, lease("k", 20*time.Second))

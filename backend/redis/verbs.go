@@ -93,7 +93,7 @@ func (b *Backend) release(ctx context.Context, held backend.Lease) (reply, error
 // sweep undoes what may still come of an attempt that was refused for good, so
 // that nobody has to release it.
 func (b *Backend) sweep(want backend.Lease) {
-	if _, doubt := b.lanes.get(want); !doubt {
+	if _, doubt := b.lanes.get(want); !doubt && b.places.of(want) == "" {
 		b.lanes.drop(want)
 		return
 	}

@@ -19,13 +19,26 @@ const (
 	spread    = 10 * time.Millisecond  // after the end of a term, so that not all come at once
 )
 
-// Wait returns when the key is free, was released, or its holder's term has
-// ended; at the latest after two seconds. It grants nothing, gives no place in
-// line, and costs no goroutine beside the caller's: one connection serves all
-// waiters of the Backend.
+// Wait stands in line and returns with a grant: whoever releases the key passes
+// it to the one that has waited longest, in the same step. Only a server whose
+// wake-ups don't arrive is polled, by all at random times.
+//
+// With Options.Unordered, and where the client reaches several servers, Wait
+// returns with a hint instead, when the key is free, was released, or its holder's
+// term has ended; at the latest after two seconds.
+//
+// It costs no goroutine beside the caller's: one connection serves all waiters of
+// the Backend.
 func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 	if err := b.check(want); err != nil {
 		return backend.Lease{}, err
+	}
+	if b.ordered {
+		got, err := b.stand(ctx, want)
+		if err != nil {
+			return backend.Lease{}, b.fail(ctx, "wait", want.Key, err)
+		}
+		return got, nil
 	}
 	if err := b.wait(ctx, want); err != nil {
 		return backend.Lease{}, b.fail(ctx, "wait", want.Key, err)
@@ -78,7 +91,17 @@ func jitter(d time.Duration) time.Duration { return d + rand.N(d) }
 type waiter struct {
 	hub   *hub
 	topic *topic
+	id    uint64
 	woken chan struct{}
+	given given // what it was passed; under hub.mu
+}
+
+// wake is called with hub.mu held.
+func (w *waiter) wake() {
+	select {
+	case w.woken <- struct{}{}:
+	default:
+	}
 }
 
 // live says whether a release that happens from now on wakes the waiter.
@@ -107,6 +130,6 @@ func (w *waiter) sleep(ctx context.Context, d time.Duration) (bool, error) {
 func (w *waiter) leave() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
-	delete(w.topic.waiters, w)
+	delete(w.topic.waiters, w.id)
 	w.topic.idle = false
 }

@@ -42,7 +42,7 @@ func hint(t *testing.T, why string, done <-chan error) {
 
 func TestWaitForAFreeKeyReturnsAtOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *redistest.Server) {
-		b := newBackend(t, s.Client())
+		b := unordered(t, s.Client())
 		hint(t, "free", waiting(t, b, t.Context(), "k"))
 	})
 }
@@ -51,7 +51,7 @@ func TestWaitForAFreeKeyReturnsAtOnce(t *testing.T) {
 // is the release alone.
 func TestReleaseWakesWaitersOfOtherClients(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *redistest.Server) {
-		holder, b := newBackend(t, s.Client()), newBackend(t, worst(t, s.Addr))
+		holder, b := unordered(t, s.Client()), unordered(t, worst(t, s.Addr))
 		for _, key := range []string{"k", "{k}", "k{x}"} {
 			held := mustAcquire(t, holder, lease(key, 20*time.Second))
 			var all []<-chan error
@@ -71,7 +71,7 @@ func TestReleaseWakesWaitersOfOtherClients(t *testing.T) {
 // The first waiter's subscription races with the release: none may be missed.
 func TestReleaseBesideTheSubscriptionIsNotMissed(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *redistest.Server) {
-		holder, b := newBackend(t, s.Client()), newBackend(t, s.Client())
+		holder, b := unordered(t, s.Client()), unordered(t, s.Client())
 		for i := range 50 {
 			key := fmt.Sprint("k", i)
 			held := mustAcquire(t, holder, lease(key, 20*time.Second))
@@ -87,7 +87,7 @@ func TestReleaseBesideTheSubscriptionIsNotMissed(t *testing.T) {
 func TestWaitEndsWithTheHoldersTerm(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *redistest.Server) {
 		c := s.Client()
-		b := newBackend(t, c)
+		b := unordered(t, c)
 		c.SetNX(t.Context(), "k", "plain", 300*time.Millisecond)
 		hint(t, "expiry", waiting(t, b, t.Context(), "k"))
 		eventually(t, "the key has gone", func() bool { return c.Exists(t.Context(), "k").Val() == 0 })
@@ -97,7 +97,7 @@ func TestWaitEndsWithTheHoldersTerm(t *testing.T) {
 func TestWaitPollsWhereNobodyWakesIt(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *redistest.Server) {
 		c := s.Client()
-		b := newBackend(t, c)
+		b := unordered(t, c)
 		c.Set(t.Context(), "k", "no expiry", 0)
 		done := waiting(t, b, t.Context(), "k")
 		eventually(t, "the subscription is confirmed", func() bool { return b.Listening("k") })

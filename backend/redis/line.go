@@ -1,0 +1,191 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/distmutex/distmutex/backend"
+)
+
+// inboxPrefix begins the channel on which one process hears what it is passed.
+const inboxPrefix = "distmutex:1:wake:"
+
+const (
+	// passedTerm bounds the term of a lock that is passed on: what a waiter costs
+	// that is not heard of any more. One that is renews for its full term.
+	passedTerm = 2 * time.Second
+
+	farPlaces = 32          // from here on, those in line poll seldom
+	farther   = 4           // that is so many times as seldom
+	lineLife  = time.Minute // of a line, after the last who came or polled
+)
+
+// places are the entries in lines that a Release has to take out.
+type places struct {
+	mu sync.Mutex
+	m  map[laneID]string
+}
+
+func (p *places) enter(l backend.Lease, entry string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.m == nil {
+		p.m = make(map[laneID]string)
+	}
+	p.m[laneID{l.Key, l.Owner}] = entry
+}
+
+func (p *places) of(l backend.Lease) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.m[laneID{l.Key, l.Owner}]
+}
+
+func (p *places) leave(l backend.Lease) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.m, laneID{l.Key, l.Owner})
+}
+
+// given is a lock that was passed to a waiter.
+type given struct {
+	token backend.Token
+	term  time.Duration
+	at    time.Time // by the server's clock
+}
+
+// pass hands on what a message says. It is called with hub.mu held.
+func (t *topic) pass(message string) {
+	words := strings.Fields(message)
+	if len(words) != 4 {
+		return
+	}
+	var n [4]uint64
+	for i, word := range words {
+		var err error
+		if n[i], err = strconv.ParseUint(word, 10, 53); err != nil {
+			return
+		}
+	}
+	if w := t.waiters[n[0]]; w != nil {
+		w.given = given{backend.Token(n[1]), min(time.Duration(n[2]), passedTerm/time.Millisecond) * time.Millisecond, time.UnixMicro(int64(n[3]))}
+		w.wake()
+	}
+}
+
+// taken is what the waiter was passed since the last call, if anything.
+func (w *waiter) taken() given {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	g := w.given
+	w.given = given{}
+	return g
+}
+
+// stand waits in line for a grant. The lock may be passed on while it stands: the
+// news of that counts from a moment that is surely before, and if it does not
+// come, or too late, the server says so when it is asked the next time.
+func (b *Backend) stand(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+	h := b.hub
+	w, err := h.join(h.inbox)
+	if err != nil {
+		return backend.Lease{}, err
+	}
+	defer w.leave()
+	if !w.live() {
+		if _, err := w.sleep(ctx, confirm); err != nil {
+			return backend.Lease{}, err
+		}
+	}
+	for came := int64(0); ; {
+		sent := time.Now()
+		r, err := b.standOnce(ctx, want, w, came)
+		switch {
+		case err != nil:
+			return backend.Lease{}, err
+		case r.status == otherwise:
+			return backend.Lease{}, backend.ErrHeld
+		case r.status == yes:
+			b.places.leave(want)
+			want.Token, want.Start = r.token, sent
+			return want, nil
+		}
+		came = r.came
+		if _, err := w.sleep(ctx, r.pause()); err != nil {
+			return backend.Lease{}, err
+		}
+		if got, ok := w.taken().lease(want, sent, r.time); ok {
+			b.places.leave(want)
+			return got, nil
+		}
+	}
+}
+
+// standOnce asks once, and takes a place in line if the waiter hears of a grant.
+func (b *Backend) standOnce(ctx context.Context, want backend.Lease, w *waiter, came int64) (reply, error) {
+	entry := ""
+	if w.live() {
+		entry = fmt.Sprintf("%d %s %d %d %s", w.id, w.hub.inbox, want.TTL.Milliseconds(), int64(want.Token), want.Owner)
+		b.places.enter(want, entry)
+	}
+	owner := &secret{owner: want.Owner}
+	return b.send(ctx, want, func(ctx context.Context) (reply, error) {
+		r, err := b.eval(ctx, standScript, lineKeys(want.Key), owner,
+			want.TTL.Milliseconds(), int64(want.Token), (want.TTL + counterLife).Milliseconds(),
+			&secret{owner: entry}, came, passedTerm.Milliseconds(), lineLife.Milliseconds())
+		if owner.doubtful(err) {
+			b.lanes.suspect(want, b.life(want))
+		}
+		return r, err
+	})
+}
+
+func lineKeys(key string) []string {
+	return []string{key, counterKey(key), tombsKey(key), lineKey(key)}
+}
+
+// pause is how long to wait for news before asking again: until the holder's term
+// has ended, those in front first, or for a time that is longer for those behind.
+func (r *reply) pause() time.Duration {
+	if r.place < 0 {
+		r.place = 0
+		if r.left < 0 {
+			return jitter(blindPoll)
+		}
+		return min(jitter(blindPoll), r.left+time.Millisecond+rand.N(spread))
+	}
+	far := time.Duration(min(r.place, farPlaces))
+	d := jitter(poll + poll*farther*far/farPlaces)
+	if r.left >= 0 {
+		d = min(d, r.left+time.Millisecond+rand.N(spread)+time.Duration(r.place)*spread)
+	}
+	return d
+}
+
+// lease is what was passed, and whether it is worth something still. The server
+// read its clock for an answer after sent, and passed the lock by the same clock
+// later: what went by between, less what clocks may differ, leads to a moment before
+// it did. One that is still to come shows that a clock was set, or that this
+// machine slept.
+func (g given) lease(want backend.Lease, sent, read time.Time) (got backend.Lease, ok bool) {
+	between, now := g.at.Sub(read), time.Now()
+	want.Start = sent.Add(max(0, between-backend.Drift(between)))
+	want.TTL, want.Token = g.term, g.token
+	return want, g.term > 0 && !want.Start.After(now) && want.Until().After(now)
+}
+
+// passOn releases a lease, or a place in line, and passes the lock on.
+func (b *Backend) passOn(ctx context.Context, held backend.Lease, keep time.Duration) (reply, error) {
+	r, err := b.eval(ctx, passScript, lineKeys(held.Key), &secret{owner: held.Owner},
+		keep.Milliseconds(), wakeChannel(held.Key), &secret{owner: b.places.of(held)},
+		passedTerm.Milliseconds(), (b.maxTTL + counterLife).Milliseconds())
+	if err == nil {
+		b.places.leave(held)
+	}
+	return r, err
+}
