@@ -58,6 +58,9 @@ var turns = []fault{
 	{"a turn takes tokens that were never got", sim.Truth, 500, []edit{
 		{handoverGo, "	if l.turns.next > a.want.Token &&", "	if false &&"},
 	}},
+	{"validity counts from the raise", sim.Validity, 500, []edit{
+		{handoverGo, "	l.turns.raises++\n", "	l.turns.raises++\n	l.term.lease.Start = now\n"},
+	}},
 	{"a lease that is handed on is released", sim.Protocol, 500, []edit{
 		{handoverGo, "	h.owed = false\n	g.left", "	s.work++\n	go func() { defer s.end(); _ = s.b.Release(context.Background(), h.term.lease) }()\n	g.left"},
 	}},
