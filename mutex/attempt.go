@@ -82,7 +82,10 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 		return nil, ctx.Err()
 	}
 	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
-	for ctx.Err() == nil { // else nothing more is sent
+	for {
+		if err := a.over(ctx); err != nil {
+			return nil, err // nothing more is sent
+		}
 		t, err := a.acquire(ctx)
 		if err == nil {
 			return a.begin(ctx, g, t)
@@ -99,7 +102,15 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 			return nil, err
 		}
 	}
-	return nil, ctx.Err()
+}
+
+// over is why no more attempts are made, if so. What ends ctx when the session is
+// closed may be a moment behind.
+func (a *attempt) over(ctx context.Context) error {
+	if a.s.closing.Err() != nil {
+		return ErrClosed
+	}
+	return ctx.Err()
 }
 
 // start sets the moment from which a grant counts: before anything is sent.
