@@ -93,3 +93,40 @@ func TestTwinThatShowsLaterDoesNotCount(t *testing.T) {
 		}
 	})
 }
+
+// A node that does not say who it is, and answers releases all the same, as a
+// replica does where there is nothing to be released, is told of, with the reason.
+func TestNodeThatDoesNotSayWhoItIsIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, c := &named{Backend: memory.New(nil), name: "x"}, &named{Backend: memory.New(nil), name: "y"}, &named{Backend: memory.New(nil), name: "z"}
+		c.err = errors.New("it is a replica")
+		var told []backend.NodeState
+		q, err := quorum.New([]backend.Backend{a, b, c}, &quorum.Options{OnNode: func(s backend.NodeState) { told = append(told, s) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cycles := func() {
+			for i := range 10 {
+				got := mustAcquire(t, q, fmt.Sprint(i))
+				if err := q.Release(t.Context(), got); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+			}
+		}
+		cycles()
+		if len(told) != 1 || !told[0].Aside || !errors.Is(told[0].Err, c.err) {
+			t.Errorf("told %v, want once that it is set aside as it is a replica", told)
+		}
+		c.mu.Lock()
+		c.err = nil
+		c.mu.Unlock()
+		cycles()
+		if len(told) != 2 || told[1].Aside || c.sent < 10 {
+			t.Errorf("told %v, and asked %d times, want that it is back", told, c.sent)
+		}
+		if err := q.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

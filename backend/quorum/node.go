@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type node struct {
 	last      error     // the last failure
 	identity  string    // of the server, once known
 	verified  bool      // identity was asked for since the last failure
+	unnamed   int       // how often in a row it failed to say who it is: it is not asked to grant then
+	nameless  error     // the last such failure
 	uncounted error     // why its answers to Acquire do not count; nil: they do
 	owed      debts
 	doubt     map[string]struct{} // owners whose acquire was sent and not answered
@@ -82,8 +85,11 @@ func (n *node) isAside(now time.Time) bool {
 func (n *node) isOfUse(now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.uncounted == nil && !n.asideLocked(now)
+	return n.fitLocked() && !n.asideLocked(now)
 }
+
+// fitLocked says whether what the node answers to Acquire counts, once it does.
+func (n *node) fitLocked() bool { return n.uncounted == nil && n.unnamed < misses }
 
 func (n *node) asideLocked(now time.Time) bool {
 	return n.missed >= misses || !n.silent.IsZero() && now.Sub(n.silent) > n.q.suspicion()
@@ -98,7 +104,7 @@ func (n *node) unlock() {
 	n.changed = false
 	state := backend.NodeState{Name: n.name, Aside: n.told, Err: n.last}
 	if state.Err == nil {
-		state.Err = n.uncounted
+		state.Err = cmp.Or(n.uncounted, n.nameless)
 	}
 	n.mu.Unlock()
 	if changed {
@@ -190,7 +196,7 @@ func (n *node) settle(ctx context.Context, op, key string, err error) error {
 	n.inFlight--
 	switch {
 	case answered:
-		n.changed = n.told && n.uncounted == nil
+		n.changed = n.told && n.fitLocked()
 		n.missed, n.silent, n.last = 0, time.Time{}, nil
 		if n.inFlight > 0 {
 			n.silent = time.Now()

@@ -43,6 +43,7 @@ func (n *node) verify(ctx context.Context, key string, forced bool) error {
 	var id string
 	err := n.call(ctx, "acquire", key, forced, func(ctx context.Context) (err error) {
 		id, err = asked.Identity(ctx)
+		n.named(err)
 		return err
 	})
 	if err != nil {
@@ -52,6 +53,20 @@ func (n *node) verify(ctx context.Context, key string, forced bool) error {
 		return n.wrap("acquire", key, err)
 	}
 	return nil
+}
+
+// named records whether the node said who it is, for OnNode: its answers to other
+// verbs do not make up for that.
+func (n *node) named(err error) {
+	n.mu.Lock()
+	defer n.unlock()
+	n.nameless = err
+	if err == nil {
+		n.unnamed = 0
+	} else {
+		n.unnamed++
+	}
+	n.changed = n.told == (n.fitLocked() && !n.asideLocked(time.Now()))
 }
 
 // identify notes which server the node reaches. Of two that reach the same one,
