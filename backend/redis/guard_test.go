@@ -119,6 +119,11 @@ func TestNodeThatBecomesAReplicaIsSetAside(t *testing.T) {
 		var log logs
 		all := join(t, redis.Options{MaxTTL: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}, s...)
 		declare(t, all.Quorum)
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("the log:\n%s", log.String())
+			}
+		})
 		says := func(words ...string) {
 			t.Helper()
 			eventually(t, "the log says "+strings.Join(words, ", "), func() bool {

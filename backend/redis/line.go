@@ -102,6 +102,7 @@ func (b *Backend) stand(ctx context.Context, want backend.Lease) (backend.Lease,
 			return backend.Lease{}, err
 		}
 	}
+	first := time.Now()
 	for came := int64(0); ; {
 		sent := time.Now()
 		r, err := b.standOnce(ctx, want, w, came)
@@ -120,6 +121,9 @@ func (b *Backend) stand(ctx context.Context, want backend.Lease) (backend.Lease,
 			return backend.Lease{}, err
 		}
 		if got, ok := w.taken().lease(want, sent, r.time); ok {
+			if got.Start.Before(first) {
+				got.Start = first // nothing was granted before it was asked for
+			}
 			b.places.leave(want)
 			return got, nil
 		}
@@ -168,13 +172,14 @@ func (r *reply) pause() time.Duration {
 }
 
 // lease is what was passed, and whether it is worth something still. The server
-// read its clock for an answer after sent, and passed the lock by the same clock
-// later: what went by between, less what clocks may differ, leads to a moment before
-// it did. One that is still to come shows that a clock was set, or that this
-// machine slept.
+// read its clock for an answer after sent, and passed the lock at another time by
+// the same clock: what lies between leads to a moment before it did, if clocks
+// differ by no more than the drift. The lock may also have been passed before, and
+// the news of it be older than the answer. A moment that is still to come shows
+// that a clock was set, or that this machine slept.
 func (g given) lease(want backend.Lease, sent, read time.Time) (got backend.Lease, ok bool) {
 	between, now := g.at.Sub(read), time.Now()
-	want.Start = sent.Add(max(0, between-backend.Drift(between)))
+	want.Start = sent.Add(between - backend.Drift(between.Abs()))
 	want.TTL, want.Token = g.term, g.token
 	return want, g.term > 0 && !want.Start.After(now) && want.Until().After(now)
 }
