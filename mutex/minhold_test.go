@@ -64,6 +64,33 @@ func TestMinHoldRenewsATermThatIsTooShort(t *testing.T) {
 	})
 }
 
+// What a grant that came late has left is not enough either. MaxHold counts from
+// the grant all the same.
+func TestMinHoldRenewsATermThatCameLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			got, err := n.inner.Acquire(ctx, l)
+			time.Sleep(6 * time.Second)
+			return got, err
+		}
+		h := hold(t, newMutex(t, n, &mutex.Options{TTL: 10 * time.Second, MinHold: 5 * time.Second, MaxHold: 12 * time.Second}))
+		if got := len(n.all("renew")); got != 1 {
+			t.Errorf("%d renewals before Lock returned, want 1", got)
+		}
+		if left := time.Until(h.Until()); left > 6*time.Second {
+			t.Errorf("the hold lasts for another %v, want less than 6 s of MaxHold", left)
+		}
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5*time.Second - ms)
+		wantErr(t, newMutex(t, n.inner, nil).TryLock(t.Context()), mutex.ErrHeld)
+		time.Sleep(time.Second)
+		free(t, n.inner)
+	})
+}
+
 func TestCloseLeavesWhatMinHoldKeeps(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, unlocked := range []bool{true, false} {

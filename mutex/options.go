@@ -24,7 +24,8 @@ type Options struct {
 	MaxHold time.Duration
 
 	// MinHold keeps the key locked for at least this long, counted from the
-	// moment Lock returned. An earlier Unlock returns at once and lets the next
+	// moment Lock returned, or, if it is more than seven eighths of TTL, to the end
+	// of the term. An earlier Unlock returns at once and lets the next
 	// goroutine of this session try; the key is released later. At most TTL.
 	// Default 0.
 	//

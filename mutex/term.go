@@ -57,22 +57,26 @@ func (s *Session) lasts(t term, left time.Duration) bool {
 func validityOf(ttl time.Duration) time.Duration { return ttl - backend.Drift(ttl) }
 
 // lasting renews a grant that would be over before Options.MinHold is: one whose
-// term is shorter than what was asked for.
+// term is shorter than what was asked for, or that took long to come. A renewal
+// may do that, too, so it is repeated, but not for ever.
 func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
-	end := t.lease.Start.Add(t.lease.TTL)
-	if !end.Before(a.want.Start.Add(a.s.o.MinHold)) {
-		return t, nil
-	}
-	a.start()
-	t.lease.Start, t.lease.TTL, t.slept = a.want.Start, a.want.TTL, a.slept
-	if err := a.s.b.Renew(ctx, t.lease); err != nil {
-		return t, named("renew", a.key, err)
+	least := min(a.s.o.MinHold, a.s.o.TTL/8*7) // no answer comes in no time
+	for range 3 {
+		if !t.lease.Start.Add(t.lease.TTL).Before(time.Now().Add(least)) {
+			break
+		}
+		a.start()
+		t.lease.Start, t.lease.TTL, t.slept = a.want.Start, a.want.TTL, a.slept
+		if err := a.s.b.Renew(ctx, t.lease); err != nil {
+			return t, named("renew", a.key, err)
+		}
 	}
 	return t, nil
 }
 
 // begin makes a hold of a grant of the backend, if it can be relied on.
 func (a *attempt) begin(ctx context.Context, g *gate, t term) (*Hold, error) {
+	from := t.lease.Start
 	if a.s.o.MinHold > 0 {
 		var err error
 		if t, err = a.lasting(ctx, t); err != nil {
@@ -80,7 +84,7 @@ func (a *attempt) begin(ctx context.Context, g *gate, t term) (*Hold, error) {
 		}
 	}
 	token := t.lease.Token
-	first := turns{began: time.Now(), from: t.lease.Start, next: token}
+	first := turns{began: time.Now(), from: from, next: token}
 	if token > 0 {
 		first.next++
 	}
