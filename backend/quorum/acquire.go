@@ -118,7 +118,7 @@ func (b *ballot) send(l backend.Lease, nodes ...int) {
 			visit.turn(i)
 			n.setDoubt(l.Owner, true)
 			got, err := backend.Lease{}, n.wrap("acquire", l.Key, errReleased)
-			if b.votes.failed() || visit.isReleased() {
+			if b.votes.failed() || visit.isReleased() || b.q.grants.isShut(l.Owner, i) {
 				n.setDoubt(l.Owner, false) // unsent: there is nothing to give back
 			} else {
 				got, err = n.acquire(b.ctx, l, b.forced || probe)

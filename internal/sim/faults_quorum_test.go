@@ -110,7 +110,7 @@ var releases = []fault{
 		{"mutex/attempt.go", "	a.want.Owner = a.s.owners.next()\n	if a.s.waiter", "	if a.s.waiter"},
 	}},
 	{"a release has no effect on what waits for its turn", sim.Quiet, 1000, []edit{
-		{acquireGo, "if b.votes.failed() || visit.isReleased() {", "if false {"},
+		{acquireGo, "if b.votes.failed() || visit.isReleased() || b.q.grants.isShut(l.Owner, i) {", "if false {"},
 		{"backend/quorum/lane.go", "		<-v.before[node]\n", ""},
 	}},
 }
