@@ -120,7 +120,7 @@ func (h *hold) unlocked(err error, kept time.Duration) {
 	switch {
 	case err == nil && !h.good:
 		h.w.log.breach(Truth, "%v was unlocked without an error after its end", h.owner)
-	case err == nil:
+	case err == nil && !h.w.wasStopped(h.client, h.start, h.told): // else some of it had gone
 		h.kept = kept
 	case errors.Is(err, mutex.ErrNotLocked):
 		h.w.log.breach(Truth, "%v is said not to be locked", h.owner)

@@ -182,7 +182,7 @@ func (l *ledger) released(o owner) {
 	}
 	left := 0
 	for _, n := range l.w.nodes {
-		if kept, _ := n.holds(o); kept > 0 {
+		if kept, forgot := n.holds(o); kept > 0 && !forgot {
 			left++
 		}
 	}

@@ -79,9 +79,11 @@ func (n *node) before(at time.Duration) (d data) {
 // forget puts an older state in place of the present one, which the node will not
 // remember for as long as the delay lasts.
 func (n *node) forget(d data) {
-	for key := range n.data.locks {
-		if o := n.data.locks[key].owner; o != none {
-			n.forgot[o] = true
+	for key := range n.data.locks { // what it has now, and what comes back
+		for _, o := range []owner{n.data.locks[key].owner, d.locks[key].owner} {
+			if o != none {
+				n.forgot[o] = true
+			}
 		}
 	}
 	n.data, n.born = d, n.w.now()

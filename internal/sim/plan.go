@@ -139,7 +139,10 @@ func (p *Plan) node(r *rolls) NodePlan {
 		// Ahead of the clock, so that nodes differ and are raised: by no more than
 		// a client can bring about, unless it is never forgotten.
 		ahead := reach
-		if p.Life == day && p.Mode != Amnesia && p.Wild != Forgetful {
+		switch {
+		case p.Wild == Forgetful:
+			ahead = time.Microsecond // else who comes after the wipe gets less
+		case p.Life == day && p.Mode != Amnesia:
 			ahead = 2 * horizon
 		}
 		n.Counter = stamp(r.below(ahead))

@@ -118,6 +118,20 @@ func TestSchedules(t *testing.T) {
 	judge(t, all)
 }
 
+// Seeds that broke a law once, as the soak found.
+func TestSeedsThatBrokeALaw(t *testing.T) {
+	alone(t)
+	for _, s := range []int64{
+		100000293, 100000752, 100059936, 100189880, // acquired behind a refill that was undone
+		100074268, 100189612, 100371180, // MinHold of a grant that came late
+		100020348, 100365712, 100029991, 100345424, // misjudged
+	} {
+		for _, b := range sim.Run(t, sim.Make(s), false).Breaches {
+			t.Errorf("seed %d: %v", s, b)
+		}
+	}
+}
+
 // judge fails the test if a law was broken, and shows the schedule of the first.
 func judge(t *testing.T, all tally) {
 	t.Helper()
