@@ -26,8 +26,11 @@ func historyOrders(t *trial) {
 }
 
 func historyLapses(t *trial) {
-	t.crowd(4, player{rounds: 4, term: t.short, forgets: true})
-	t.explained()
+	for range t.often(3) {
+		t.key += "'"
+		t.crowd(4, player{rounds: 4, term: t.short, forgets: true})
+		t.explained()
+	}
 }
 
 func historyLossy(t *trial) {
