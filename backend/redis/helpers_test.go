@@ -31,6 +31,13 @@ func everyFlavour(t *testing.T, test func(t *testing.T, f redistest.Flavour)) {
 	}
 }
 
+// inTurn says whether the n-th of the long runs that flavours share out is this
+// one's: what is tried in it is much the same on all.
+func inTurn(f redistest.Flavour, n int) bool {
+	all := redistest.Flavours()
+	return all[n%len(all)] == f
+}
+
 // real runs a test on real servers that it may kill and freeze.
 func real(t *testing.T, test func(t *testing.T, s *redistest.Server), args ...string) {
 	t.Parallel()

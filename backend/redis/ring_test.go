@@ -19,7 +19,7 @@ func TestRingAsOneNode(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		servers := redistest.Start(t, f, 2)
-		conformOf(t, f, func(t testing.TB) *redis.Backend { return over(t, ringOf(servers, time.Minute)) })
+		conformOf(t, 1, f, func(t testing.TB) *redis.Backend { return over(t, ringOf(servers, time.Minute)) })
 		ring := ringOf(servers, time.Minute)
 		b, other := over(t, ring), over(t, ringOf(servers, time.Minute))
 		for _, s := range servers {

@@ -33,7 +33,7 @@ func sentinelURL(s *redistest.Sentinels, name string) string {
 
 func TestPrimaryBehindSentinelsAsOneNode(t *testing.T) {
 	sentinels(t, func(t *testing.T, s *redistest.Sentinels) {
-		conformOf(t, s.Primary.Flavour, func(t testing.TB) *redis.Backend { return behind(t, s) })
+		conformOf(t, 2, s.Primary.Flavour, func(t testing.TB) *redis.Backend { return behind(t, s) })
 		t.Run("Open", func(t *testing.T) { opensSentinels(t, s) })
 		t.Run("IsDemoted", func(t *testing.T) { isDemoted(t, s) })
 	})
