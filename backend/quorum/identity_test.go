@@ -122,7 +122,7 @@ func TestNodeThatDoesNotSayWhoItIsIsTold(t *testing.T) {
 		c.err = nil
 		c.mu.Unlock()
 		cycles()
-		if len(told) != 2 || told[1].Aside || c.sent < 10 {
+		if len(told) != 2 || told[1].Aside || c.sent == 0 {
 			t.Errorf("told %v, and asked %d times, want that it is back", told, c.sent)
 		}
 		if err := q.Close(t.Context()); err != nil {

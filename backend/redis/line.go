@@ -157,7 +157,6 @@ func lineKeys(key string) []string {
 // has ended, those in front first, or for a time that is longer for those behind.
 func (r *reply) pause() time.Duration {
 	if r.place < 0 {
-		r.place = 0
 		if r.left < 0 {
 			return jitter(blindPoll)
 		}
