@@ -2,6 +2,7 @@ package mutex_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +88,25 @@ func TestMinHoldRenewsATermThatCameLate(t *testing.T) {
 		time.Sleep(5*time.Second - ms)
 		wantErr(t, newMutex(t, n.inner, nil).TryLock(t.Context()), mutex.ErrHeld)
 		time.Sleep(time.Second)
+		free(t, n.inner)
+	})
+}
+
+// A grant that was lost before anybody had it is no loss of a hold.
+func TestMinHoldThatCannotBeKeptIsNoLoss(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			got, err := n.inner.Acquire(ctx, l)
+			time.Sleep(6 * time.Second)
+			return got, err
+		}
+		n.renew = func(context.Context, backend.Lease) error { return mutex.ErrLost }
+		_, err := newMutex(t, n, &mutex.Options{TTL: 10 * time.Second, MinHold: 5 * time.Second}).Hold(t.Context())
+		if err == nil || errors.Is(err, mutex.ErrLost) {
+			t.Errorf("got %v, want an error that is no loss", err)
+		}
+		synctest.Wait()
 		free(t, n.inner)
 	})
 }

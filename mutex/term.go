@@ -2,6 +2,7 @@ package mutex
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
@@ -67,7 +68,10 @@ func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 		}
 		a.start()
 		t.lease.Start, t.lease.TTL, t.slept = a.want.Start, a.want.TTL, a.slept
-		if err := a.s.b.Renew(ctx, t.lease); err != nil {
+		switch err := a.s.b.Renew(ctx, t.lease); {
+		case errors.Is(err, ErrLost): // nobody was told that it was had
+			return t, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
+		case err != nil:
 			return t, named("renew", a.key, err)
 		}
 	}

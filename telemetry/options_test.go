@@ -46,6 +46,7 @@ func TestInstruments(t *testing.T) {
 		r.use(r.tel.Middleware(r.server), &mutex.Options{TTL: ttl, MaxHold: 2 * ttl})
 		r.lock()
 		<-r.m.Current().Lost()
+		synctest.Wait() // it is counted a moment after it is told
 		r.session.Close(t.Context())
 		r.use(r.tel.Middleware(r.server), nil)
 		r.lock()
