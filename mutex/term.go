@@ -62,6 +62,7 @@ func validityOf(ttl time.Duration) time.Duration { return ttl - backend.Drift(tt
 // may do that, too, so it is repeated, but not for ever.
 func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 	least := min(a.s.o.MinHold, a.s.o.TTL/8*7) // no answer comes in no time
+	limit := t.lease.Start.Add(a.s.o.MaxHold)
 	for range 3 {
 		if !t.lease.Start.Add(t.lease.TTL).Before(time.Now().Add(least)) {
 			break
@@ -74,6 +75,10 @@ func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 		case err != nil:
 			return t, named("renew", a.key, err)
 		}
+	}
+	if time.Until(limit) <= lead { // a renewal does not move it
+		a.want = t.lease
+		return t, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
 	}
 	return t, nil
 }
