@@ -45,12 +45,12 @@ var mutants = map[string]mutant{
 	"M05 a Release of whoever holds":     {"release", "if holder == ARGV[1] then", "if holder then", "release/foreign"},
 	"a Release that is not done":         {"release", "redis.call('DEL', KEYS[1])", "", "release/frees"},
 	"M42 a loss that is not told":        {"release", "status = -1", "status = 0", "release/spares-next"},
-	"T8 no tombstones":                   {"release", "redis.call('ZADD', KEYS[2], string.format('%.0f', now + keep), ARGV[1])", "", "tombstone"},
+	"T8 no tombstones":                   {"release", "bury(KEYS[2], ARGV[1], ARGV[2])", "", "tombstone"},
 
 	"M05 passed on by whoever releases":      {"pass", "if holder == ARGV[1] then", "if holder then", "release/foreign"},
 	"nobody in line, and it is not released": {"pass", "redis.call('DEL', KEYS[1])", "", "release/frees"},
 	"M42 a loss that is not told, in line":   {"pass", "status = -1", "status = 0", "release/spares-next"},
-	"T8 no tombstones, in line":              {"pass", "redis.call('ZADD', KEYS[3], string.format('%.0f', ms + keep), ARGV[1])", "", "tombstone"},
+	"T8 no tombstones, in line":              {"bury", "redis.call('ZADD', tombs, string.format('%.0f', now + ms), owner)", "", "tombstone"},
 	"a place that is kept after all":         {"pass", "redis.call('ZREM', KEYS[4], ARGV[4])", "", "place"},
 	"M48 passed on without a token":          {"line", "math.max(last + 1, now, floor)", "math.max(last, floor)", "wait/grant"},
 	"a waiter's floor that is ignored":       {"line", "math.max(last + 1, now, floor)", "math.max(last + 1, now)", "floor"},
@@ -94,7 +94,7 @@ func (c changed) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 func (m mutant) client(t testing.TB, addr string) backend.Backend {
 	t.Helper()
 	texts := make(map[string]string)
-	for _, files := range [][]string{{"acquire"}, {"renew"}, {"release"}, {"line", "stand"}, {"line", "pass"}} {
+	for _, files := range [][]string{{"acquire"}, {"renew"}, {"bury", "release"}, {"line", "stand"}, {"bury", "line", "pass"}} {
 		if slices.Contains(files, m.script) {
 			sound := source(t, files)
 			if !strings.Contains(sound, m.text) {

@@ -22,6 +22,8 @@ var (
 	releaseLua string
 	//go:embed lua/wait.lua
 	waitLua string
+	//go:embed lua/bury.lua
+	buryLua string
 	//go:embed lua/line.lua
 	lineLua string
 	//go:embed lua/stand.lua
@@ -31,10 +33,10 @@ var (
 
 	acquireScript = script{goredis.NewScript(acquireLua), acquireAnswers}
 	renewScript   = script{goredis.NewScript(renewLua), statusAnswers}
-	releaseScript = script{goredis.NewScript(releaseLua), statusAnswers}
+	releaseScript = script{goredis.NewScript(buryLua + releaseLua), statusAnswers}
 	waitScript    = script{goredis.NewScript(waitLua), answers{yes: "", gone: "l"}}
 	standScript   = script{goredis.NewScript(lineLua + standLua), answers{yes: "tc", gone: "lpac", otherwise: ""}}
-	passScript    = script{goredis.NewScript(lineLua + passLua), statusAnswers}
+	passScript    = script{goredis.NewScript(buryLua + lineLua + passLua), statusAnswers}
 )
 
 // script is a script with what it answers.

@@ -12,9 +12,16 @@
 -- KEYS[3]  the tombstones
 -- KEYS[4]  the line
 
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local stamp = string.format('%.0f', now)
+local now, stamp -- the server's clock in microseconds, once it was looked at
+
+local function look()
+  if now then
+    return
+  end
+  local time = redis.call('TIME')
+  now = time[1] * 1000000 + time[2]
+  stamp = string.format('%.0f', now)
+end
 
 -- grant makes owner the holder, whoever was it before, and returns its token. It
 -- says false, and has changed nothing but the counter, if it can't be.
@@ -42,6 +49,7 @@ local function pass(most, life)
     if not id then
       return false
     end
+    look()
     term = math.min(tonumber(term), most)
     local token = grant(owner, term, tonumber(floor), life)
     if not token then

@@ -1,6 +1,6 @@
--- Gives a lease up, and the lock to the first in line. It follows line.lua.
+-- Gives a lease up, and the lock to the first in line. It follows bury.lua and line.lua.
 --
--- KEYS     as there
+-- KEYS     as in line.lua
 -- ARGV[1]  the owner
 -- ARGV[2]  how long a tombstone is kept, in milliseconds; 0: none is needed
 -- ARGV[3]  the channel on which those listen who stand in no line
@@ -25,13 +25,5 @@ elseif holder then
   status = -1
 end
 
-local keep = tonumber(ARGV[2])
-if keep > 0 then
-  local ms = math.floor(now / 1000)
-  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', string.format('%.0f', ms))
-  redis.call('ZADD', KEYS[3], string.format('%.0f', ms + keep), ARGV[1])
-  if redis.call('PTTL', KEYS[3]) < keep then
-    redis.call('PEXPIRE', KEYS[3], ARGV[2])
-  end
-end
+bury(KEYS[3], ARGV[1], ARGV[2])
 return {status}

@@ -18,6 +18,7 @@
 --                                                stands in no line), when it came
 --          {-1}                                  this owner was released before
 
+look()
 if redis.call('ZSCORE', KEYS[3], ARGV[1]) then
   return {-1}
 end
