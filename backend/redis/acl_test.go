@@ -34,19 +34,15 @@ type mode struct {
 }
 
 var modes = map[string]mode{
-	"line":             {rights: slices.Concat(lineRights[:1], scriptRights), nodes: 1, open: alone(false)},
-	"scripts":          {rights: scriptRights, nodes: 1, open: aloneWith(redis.Options{Unordered: true})},
-	"plain":            {rights: plainRights, nodes: 1, open: alone(true), plain: true},
+	"line":             {rights: slices.Concat(lineRights[:1], scriptRights), nodes: 1, open: alone(redis.Options{})},
+	"scripts":          {rights: scriptRights, nodes: 1, open: alone(redis.Options{Unordered: true})},
+	"plain":            {rights: plainRights, nodes: 1, open: alone(redis.Options{Plain: true}), plain: true},
 	"guarded quorum":   {rights: slices.Concat(guardRights, scriptRights), nodes: 3, open: together(redis.Options{})},
 	"unguarded quorum": {rights: slices.Concat([]string{"+info"}, scriptRights), nodes: 3, open: together(redis.Options{Unguarded: true})},
 	"plain quorum":     {rights: slices.Concat([]string{"+info"}, plainRights), nodes: 3, open: together(redis.Options{Unguarded: true, Plain: true}), plain: true},
 }
 
-func alone(plain bool) func(testing.TB, []*redistest.Server, func(*goredis.Options)) redis.Closer {
-	return aloneWith(redis.Options{Plain: plain})
-}
-
-func aloneWith(o redis.Options) func(testing.TB, []*redistest.Server, func(*goredis.Options)) redis.Closer {
+func alone(o redis.Options) func(testing.TB, []*redistest.Server, func(*goredis.Options)) redis.Closer {
 	o.Logger = slog.New(slog.DiscardHandler)
 	return func(t testing.TB, s []*redistest.Server, as func(*goredis.Options)) redis.Closer {
 		return asUser(t, s[0], &o, as)

@@ -33,8 +33,9 @@ type reply struct {
 }
 
 // answers says what follows each status: a token, what is left in milliseconds,
-// a place in line, when its owner came, the server's clock. Whatever else is answered says nothing about the lock, and
-// must not be taken for a refusal or a loss, which are definite.
+// a place in line, when its owner came, the server's clock. Whatever else is
+// answered says nothing about the lock, and must not be taken for a refusal or a
+// loss, which are definite.
 type answers map[int64]string
 
 var (

@@ -62,18 +62,20 @@ func worst(t *testing.T, addr string, edits ...func(*goredis.Options)) *goredis.
 
 func newBackend(t *testing.T, c goredis.UniversalClient) *redis.Backend {
 	t.Helper()
-	b, err := redis.New(c, &redis.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeWithin(t, b) })
-	return b
+	return silent(t, c, redis.Options{})
 }
 
 // unordered is a backend whose waiters get hints.
 func unordered(t *testing.T, c goredis.UniversalClient) *redis.Backend {
 	t.Helper()
-	b, err := redis.New(c, &redis.Options{Unordered: true, Logger: slog.New(slog.DiscardHandler)})
+	return silent(t, c, redis.Options{Unordered: true})
+}
+
+// silent is a backend that logs nothing. It leaves the client open.
+func silent(t testing.TB, c goredis.UniversalClient, o redis.Options) *redis.Backend {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	b, err := redis.New(c, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

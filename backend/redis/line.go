@@ -138,14 +138,10 @@ func (b *Backend) standOnce(ctx context.Context, want backend.Lease, w *waiter, 
 		b.places.enter(want, entry)
 	}
 	owner := &secret{owner: want.Owner}
-	return b.send(ctx, want, func(ctx context.Context) (reply, error) {
-		r, err := b.eval(ctx, standScript, lineKeys(want.Key), owner,
+	return b.ask(ctx, want, owner, func(ctx context.Context) (reply, error) {
+		return b.eval(ctx, standScript, lineKeys(want.Key), owner,
 			want.TTL.Milliseconds(), int64(want.Token), (want.TTL + counterLife).Milliseconds(),
 			&secret{owner: entry}, came, passedTerm.Milliseconds(), lineLife.Milliseconds())
-		if owner.doubtful(err) {
-			b.lanes.suspect(want, b.life(want))
-		}
-		return r, err
 	})
 }
 

@@ -19,12 +19,7 @@ import (
 
 func newPlain(t testing.TB, c goredis.UniversalClient) *redis.Backend {
 	t.Helper()
-	b, err := redis.New(c, &redis.Options{Plain: true, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeWithin(t, b) })
-	return b
+	return silent(t, c, redis.Options{Plain: true})
 }
 
 // old makes a client's server one without native commands.

@@ -19,13 +19,7 @@ func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	}
 	b.advise(ctx)
 	owner := &secret{owner: want.Owner}
-	r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
-		r, err := b.attempt(ctx, want, owner)
-		if owner.doubtful(err) {
-			b.lanes.suspect(want, b.life(want))
-		}
-		return r, err
-	})
+	r, err := b.ask(ctx, want, owner, func(ctx context.Context) (reply, error) { return b.attempt(ctx, want, owner) })
 	switch {
 	case err != nil:
 		return backend.Lease{}, b.fail(ctx, "acquire", want.Key, err)
@@ -122,6 +116,18 @@ func (b *Backend) send(ctx context.Context, l backend.Lease, f func(context.Cont
 			return reply{}, errBrief
 		}
 		return f(quiet{ctx})
+	})
+}
+
+// ask sends what may end in a grant to owner, and notes if it may still be on its
+// way when it has ended.
+func (b *Backend) ask(ctx context.Context, want backend.Lease, owner *secret, f func(context.Context) (reply, error)) (reply, error) {
+	return b.send(ctx, want, func(ctx context.Context) (reply, error) {
+		r, err := f(ctx)
+		if owner.doubtful(err) {
+			b.lanes.suspect(want, b.life(want))
+		}
+		return r, err
 	})
 }
 

@@ -33,17 +33,16 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 	if err := b.check(want); err != nil {
 		return backend.Lease{}, err
 	}
+	got, err := backend.Lease{Ticket: want.Ticket}, error(nil)
 	if b.ordered {
-		got, err := b.stand(ctx, want)
-		if err != nil {
-			return backend.Lease{}, b.fail(ctx, "wait", want.Key, err)
-		}
-		return got, nil
+		got, err = b.stand(ctx, want)
+	} else {
+		err = b.wait(ctx, want)
 	}
-	if err := b.wait(ctx, want); err != nil {
+	if err != nil {
 		return backend.Lease{}, b.fail(ctx, "wait", want.Key, err)
 	}
-	return backend.Lease{Ticket: want.Ticket}, nil
+	return got, nil
 }
 
 func (b *Backend) wait(ctx context.Context, want backend.Lease) error {
