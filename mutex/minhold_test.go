@@ -65,16 +65,22 @@ func TestMinHoldRenewsATermThatIsTooShort(t *testing.T) {
 	})
 }
 
+// slowNetwork answers an Acquire after six seconds.
+func slowNetwork() *network {
+	n := newNetwork()
+	n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+		got, err := n.inner.Acquire(ctx, l)
+		time.Sleep(6 * time.Second)
+		return got, err
+	}
+	return n
+}
+
 // What a grant that came late has left is not enough either. MaxHold counts from
 // the grant all the same.
 func TestMinHoldRenewsATermThatCameLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		n := newNetwork()
-		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
-			got, err := n.inner.Acquire(ctx, l)
-			time.Sleep(6 * time.Second)
-			return got, err
-		}
+		n := slowNetwork()
 		h := hold(t, newMutex(t, n, &mutex.Options{TTL: 10 * time.Second, MinHold: 5 * time.Second, MaxHold: 12 * time.Second}))
 		if got := len(n.all("renew")); got != 1 {
 			t.Errorf("%d renewals before Lock returned, want 1", got)
@@ -95,12 +101,7 @@ func TestMinHoldRenewsATermThatCameLate(t *testing.T) {
 // A grant that was lost before anybody had it is no loss of a hold.
 func TestMinHoldThatCannotBeKeptIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		n := newNetwork()
-		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
-			got, err := n.inner.Acquire(ctx, l)
-			time.Sleep(6 * time.Second)
-			return got, err
-		}
+		n := slowNetwork()
 		n.renew = func(context.Context, backend.Lease) error { return mutex.ErrLost }
 		_, err := newMutex(t, n, &mutex.Options{TTL: 10 * time.Second, MinHold: 5 * time.Second}).Hold(t.Context())
 		if err == nil || errors.Is(err, mutex.ErrLost) {

@@ -62,7 +62,6 @@ func validityOf(ttl time.Duration) time.Duration { return ttl - backend.Drift(tt
 // may do that, too, so it is repeated, but not for ever.
 func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 	least := min(a.s.o.MinHold, a.s.o.TTL/8*7) // no answer comes in no time
-	limit := t.lease.Start.Add(a.s.o.MaxHold)
 	for range 3 {
 		if !t.lease.Start.Add(t.lease.TTL).Before(time.Now().Add(least)) {
 			break
@@ -75,10 +74,6 @@ func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 		case err != nil:
 			return t, named("renew", a.key, err)
 		}
-	}
-	if time.Until(limit) <= lead { // a renewal does not move it
-		a.want = t.lease
-		return t, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
 	}
 	return t, nil
 }
@@ -105,12 +100,13 @@ func (a *attempt) begin(ctx context.Context, g *gate, t term) (*Hold, error) {
 func (a *attempt) hold(ctx context.Context, g *gate, t term, token backend.Token, later turns) (*Hold, error) {
 	now := time.Now()
 	a.want = t.lease // what has to be released if this fails
-	if left := t.until(now, a.s.meter).Sub(now); left <= lead {
+	limit := later.from.Add(a.s.o.MaxHold)
+	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {
 		return nil, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
 	}
 	h := &Hold{
 		s: a.s, key: a.key, gate: g, token: token, term: t, turns: later,
-		since: now, limit: later.from.Add(a.s.o.MaxHold), owed: true,
+		since: now, limit: limit, owed: true,
 	}
 	if a.s.obs != nil {
 		h.link = context.WithoutCancel(ctx)
