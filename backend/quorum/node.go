@@ -85,8 +85,10 @@ func (n *node) isAside(now time.Time) bool {
 func (n *node) isOfUse(now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.fitLocked() && !n.asideLocked(now)
+	return n.usefulLocked(now)
 }
+
+func (n *node) usefulLocked(now time.Time) bool { return n.fitLocked() && !n.asideLocked(now) }
 
 // fitLocked says whether what the node answers to Acquire counts, once it does.
 func (n *node) fitLocked() bool { return n.uncounted == nil && n.unnamed < misses }
@@ -103,7 +105,7 @@ func (n *node) unlock() {
 	}
 	n.changed = false
 	state := backend.NodeState{Name: n.name, Aside: n.told, Err: n.last}
-	if state.Err == nil {
+	if n.told && state.Err == nil {
 		state.Err = cmp.Or(n.uncounted, n.nameless)
 	}
 	n.mu.Unlock()

@@ -94,7 +94,7 @@ func (n *node) counts(err error) {
 	if err != nil {
 		n.verified = false
 	}
-	n.changed = n.told == (n.fitLocked() && !n.asideLocked(time.Now()))
+	n.changed = n.told == n.usefulLocked(time.Now())
 }
 
 // weed takes back the votes of nodes whose clock turned out to be ahead when the

@@ -66,7 +66,7 @@ func (n *node) named(err error) {
 	} else {
 		n.unnamed++
 	}
-	n.changed = n.told == (n.fitLocked() && !n.asideLocked(time.Now()))
+	n.changed = n.told == n.usefulLocked(time.Now())
 }
 
 // identify notes which server the node reaches. Of two that reach the same one,
