@@ -17,26 +17,18 @@ var historyChecks = []check{
 	{"history/long", 1, "In a long history too no two holds overlap, and tokens rise.", 0, historyLong},
 }
 
-func historyOrders(t *trial) {
-	for range t.often(3) {
-		t.key += "'"
-		t.crowd(4, player{rounds: 8, term: long})
-		t.explained()
-	}
-}
+func historyOrders(t *trial) { t.histories(player{rounds: 8, term: long}) }
 
-func historyLapses(t *trial) {
-	for range t.often(3) {
-		t.key += "'"
-		t.crowd(4, player{rounds: 4, term: t.short, forgets: true})
-		t.explained()
-	}
-}
+func historyLapses(t *trial) { t.histories(player{rounds: 4, term: t.short, forgets: true}) }
 
-func historyLossy(t *trial) {
+func historyLossy(t *trial) { t.histories(player{rounds: 10, term: long, lossy: true}) }
+
+// histories judges what four such players do, each time with a new key.
+func (t *trial) histories(p player) {
+	t.Helper()
 	for range t.often(3) {
 		t.key += "'"
-		t.crowd(4, player{rounds: 10, term: long, lossy: true})
+		t.crowd(4, p)
 		t.explained()
 	}
 }

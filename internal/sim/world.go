@@ -86,10 +86,10 @@ func newWorld(p *Plan, trace bool) *world {
 
 func (w *world) now() time.Duration { return time.Since(w.begun) }
 
-// alone makes d last until an instant in which nothing else was to happen. Of two
-// goroutines that wake in one, the scheduler would choose. It is for callers who
-// have an instant of their own now, so that this order is not the scheduler's.
-func (w *world) alone(d time.Duration) time.Duration {
+// after calls f in d, or in the next instant in which nothing else was to happen:
+// of two goroutines that wake in one, the scheduler would choose. It is for callers
+// who have an instant of their own now, so that this order is not the scheduler's.
+func (w *world) after(d time.Duration, f func()) {
 	now := w.now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,10 +97,8 @@ func (w *world) alone(d time.Duration) time.Duration {
 		d++
 	}
 	w.taken[now+d] = true
-	return d
+	time.AfterFunc(d, f)
 }
-
-func (w *world) after(d time.Duration, f func()) { time.AfterFunc(w.alone(d), f) }
 
 func (w *world) run() {
 	for i := range w.plan.Clients {
