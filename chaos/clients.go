@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -56,12 +55,7 @@ func (s *slot) start(dir string) error {
 		return err
 	}
 	cmd := exec.Command(self)
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, preloadEnv+"=") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	cmd.Env = append(cmd.Env, clientEnv+"="+string(text))
+	cmd.Env = append(os.Environ(), clientEnv+"="+string(text))
 	cmd.Stderr = os.Stderr
 	out, err1 := cmd.StdoutPipe()
 	in, err2 := cmd.StdinPipe()

@@ -166,19 +166,19 @@ func clockAhead(n *nemesis, s *strike) {
 		by = time.Hour
 	}
 	for _, node := range s.Nodes {
-		n.host(node).setClock(n.tb, by)
+		n.host(node).SetClock(by)
 	}
 	s.pause(n.delay(), n.delay()+n.TTL)
 	for _, node := range s.Nodes {
-		n.host(node).setClock(n.tb, 0)
+		n.host(node).SetClock(0)
 	}
 }
 
 func clockBack(n *nemesis, s *strike) {
 	h := n.host(s.Nodes[0])
-	h.setClock(n.tb, -n.TTL/10-time.Duration(s.dice.Int64N(int64(5*n.TTL))))
+	h.SetClock(-n.TTL/10 - time.Duration(s.dice.Int64N(int64(5*n.TTL))))
 	s.pause(50*ms, 2*n.TTL)
-	h.setClock(n.tb, 0)
+	h.SetClock(0)
 }
 
 // drift makes a clock run too fast and then too slow, or the other way round.
@@ -194,7 +194,7 @@ func drift(n *nemesis, s *strike) {
 			step = -step
 		}
 		by += step
-		h.setClock(n.tb, by)
+		h.SetClock(by)
 		time.Sleep(250 * ms)
 	}
 }

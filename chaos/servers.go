@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	_ "embed"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,35 +14,6 @@ import (
 
 	"github.com/distmutex/distmutex/internal/redistest"
 )
-
-//go:embed shim/clock.c
-var clockSource []byte
-
-// preload builds the shim that moves the clocks of servers, and has it in every
-// process that is started from now on. Client processes leave it out.
-func preload(tb testing.TB) {
-	tb.Helper()
-	if err := preloaded(); err != nil {
-		tb.Skipf("not checked: the shim that moves a server's clock can't be built: %v", err)
-	}
-}
-
-var preloaded = sync.OnceValue(func() error {
-	dir, err := os.MkdirTemp("", "distmutex-clock")
-	if err != nil {
-		return err
-	}
-	source, shim := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
-	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
-		return err
-	}
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-O2", "-o", shim, source, "-ldl").CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return os.Setenv(preloadEnv, shim)
-})
-
-const preloadEnv = "LD_PRELOAD"
 
 // host is a server and its folder.
 type host struct {
@@ -62,31 +29,9 @@ func newHost(tb testing.TB, f redistest.Flavour, dir string) *host {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		tb.Fatal(err)
 	}
-	h := &host{dir: dir}
-	h.setClock(tb, 0)
-	h.Server = redistest.Start(tb, f, 1, "--dir", dir, "--appendonly", "yes", "--appendfsync", "no",
+	s := redistest.StartClocked(tb, f, 1, "--dir", dir, "--appendonly", "yes", "--appendfsync", "no",
 		"--auto-aof-rewrite-min-size", "1mb", "--busy-reply-threshold", "20", "--repl-diskless-sync-delay", "0", "--repl-timeout", "5")[0]
-	return h
-}
-
-// setClock sets the server's clock ahead of the machine's.
-func (h *host) setClock(tb testing.TB, by time.Duration) {
-	file, err := os.OpenFile(filepath.Join(h.dir, "clock"), os.O_WRONLY|os.O_CREATE, 0o600)
-	if err == nil {
-		_, err = file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(by.Milliseconds())), 0)
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil {
-		tb.Errorf("set the clock of %s: %v", h.Addr, err)
-	}
-}
-
-// clockMoves says whether the shim works on this build of the server.
-func (h *host) clockMoves(tb testing.TB) bool {
-	h.setClock(tb, time.Hour)
-	defer h.setClock(tb, 0)
-	now, err := ask(h, func(ctx context.Context, c *goredis.Client) (time.Time, error) { return c.Time(ctx).Result() })
-	return err == nil && time.Until(now) > time.Minute
+	return &host{Server: s, dir: dir}
 }
 
 const (

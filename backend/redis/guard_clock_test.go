@@ -3,10 +3,6 @@ package redis_test
 import (
 	"errors"
 	"log/slog"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,43 +14,13 @@ import (
 )
 
 // clockOf starts two servers and a third whose clock set moves, or skips.
-// The environment is the process's, so no test that uses it is parallel.
 func clockOf(t *testing.T, f redistest.Flavour) (servers []*redistest.Server, set func(d time.Duration)) {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("not checked: gcc is not here, to build the shim that sets a server's clock")
+	third := redistest.StartClocked(t, f, 1)[0]
+	if err := third.FixedClock(); err != nil {
+		t.Skip("not checked: ", err)
 	}
-	servers = redistest.Start(t, f, 2)
-	shim, offset := filepath.Join(t.TempDir(), "clock.so"), filepath.Join(t.TempDir(), "offset")
-	set = func(d time.Duration) {
-		// In place, and as long each time, so that no reading is half of each.
-		text := []byte(strings.Repeat(" ", 16))
-		copy(text, strconv.Itoa(int(d/time.Second)))
-		file, err := os.OpenFile(offset, os.O_WRONLY|os.O_CREATE, 0o600)
-		if err == nil {
-			_, err = file.WriteAt(text, 0)
-			file.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(0)
-	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-O2", "-o", shim, filepath.Join("testdata", "clock.c"), "-ldl").CombinedOutput(); err != nil {
-		t.Skipf("not checked: gcc does not build the shim that sets a server's clock: %v\n%s", err, out)
-	}
-	t.Setenv("LD_PRELOAD", shim)
-	t.Setenv("CLOCK_OFFSET", offset)
-	third := redistest.Start(t, f, 1)[0]
-	os.Unsetenv("LD_PRELOAD")
-	set(time.Hour)
-	ahead := time.Until(third.Client().Time(t.Context()).Val())
-	set(0)
-	if ahead < time.Minute {
-		t.Skipf("not checked: the shim does not move the clock of this server's build (%v)", ahead)
-	}
-	return append(servers, third), set
+	return append(redistest.Start(t, f, 2), third), third.SetClock
 }
 
 // eachClock runs test on a third server whose clock it sets.

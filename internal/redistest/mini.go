@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,21 +16,21 @@ func startMini(tb testing.TB, n int) []*Server {
 	tb.Helper()
 	var all []*Server
 	for range n {
-		m := miniredis.RunT(tb)
-		m.Server().SetPreHook(aging(m))
-		all = append(all, &Server{Addr: m.Addr(), Flavour: Miniredis, tb: tb})
+		m, ahead := miniredis.RunT(tb), new(atomic.Int64)
+		m.Server().SetPreHook(aging(m, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
+		all = append(all, &Server{Addr: m.Addr(), Flavour: Miniredis, tb: tb, miniAhead: ahead})
 	}
 	return all
 }
 
-// aging makes all keys as old as they are before each command. A key then ages
-// from no earlier than the arrival of the command that sets it, so however the
+// aging makes all keys as old as they are before each command, by a clock that the
+// server shows too. A key then ages from no earlier than the arrival of the command that sets it, so however the
 // machine stalls, it never expires before its term has passed for the sender.
 // A ticker instead would charge a key that was set during a stall for all of it.
-func aging(m *miniredis.Miniredis) server.Hook {
+func aging(m *miniredis.Miniredis, clock func() time.Time) server.Hook {
 	var mu sync.Mutex
 	var conns sync.Map // of *server.Peer
-	last := time.Now()
+	last := clock()
 	return func(c *server.Peer, _ string, _ ...string) bool {
 		if _, known := conns.Load(c); !known {
 			// A script's calls come here too, while miniredis is locked, from a
@@ -42,7 +43,8 @@ func aging(m *miniredis.Miniredis) server.Hook {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		now := time.Now()
+		now := clock()
+		m.SetTime(now)
 		m.FastForward(now.Sub(last))
 		last = now
 		return false

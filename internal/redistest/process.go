@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type process struct {
 	conf string // a file of settings, if any
 	args []string
 	dir  string
+	shim string // sets its clock; empty: none does
 	log  logBuffer
 
 	mu     sync.Mutex
@@ -39,6 +41,11 @@ var errPort = errors.New("the port is taken")
 
 // open finds a port and starts the server.
 func (p *process) open() error {
+	if p.shim != "" {
+		if err := p.setClock(0); err != nil {
+			return err
+		}
+	}
 	for range 20 {
 		port, err := reserve()
 		if err != nil {
@@ -98,6 +105,9 @@ func (p *process) start() error {
 	}
 	cmd := exec.Command(p.bin, args...)
 	cmd.Stdout, cmd.Stderr = &p.log, &p.log
+	if p.shim != "" {
+		cmd.Env = append(os.Environ(), "LD_PRELOAD="+p.shim, "DISTMUTEX_CLOCK="+filepath.Join(p.dir, clockFile))
+	}
 	mark := p.log.len()
 	if err := launch(cmd); err != nil {
 		return err

@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,8 +16,13 @@ type Server struct {
 	Addr    string // host:port on loopback; a restart keeps it
 	Flavour Flavour
 
-	tb   testing.TB
-	proc *process // nil: not ours to control
+	tb        testing.TB
+	proc      *process      // nil: not ours to control
+	miniAhead *atomic.Int64 // of a simulation: nanoseconds
+
+	fixed   error // why the clock can't be set
+	clockMu sync.Mutex
+	ahead   time.Duration // of the machine's clock
 }
 
 // Durable is for Start: each write is on disk before it is answered, so Restart
@@ -27,6 +33,12 @@ func Durable() []string { return []string{"--appendonly", "yes", "--appendfsync"
 // disk unless args, which are given to each server, say so. It skips the test
 // where the flavour is not here or cannot be had n times.
 func Start(tb testing.TB, f Flavour, n int, args ...string) []*Server {
+	tb.Helper()
+	return start(tb, f, n, "", args)
+}
+
+// start has the shim, if any, in each process that it starts.
+func start(tb testing.TB, f Flavour, n int, shim string, args []string) []*Server {
 	tb.Helper()
 	need(tb, f)
 	if f == Miniredis {
@@ -41,7 +53,7 @@ func Start(tb testing.TB, f Flavour, n int, args ...string) []*Server {
 	}
 	var ps []*process
 	for range n {
-		ps = append(ps, &process{bin: bin, args: args, dir: tb.TempDir()})
+		ps = append(ps, &process{bin: bin, args: args, dir: tb.TempDir(), shim: shim})
 	}
 	return run(tb, f, ps)
 }

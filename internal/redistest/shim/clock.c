@@ -1,30 +1,22 @@
-/* Sets the wall clock of one Redis or Valkey process ahead or back, by the
- * milliseconds that stand in the file "clock" of its folder (its last --dir): 8
- * bytes in the machine's order, which may change at any time. Preload it
- * (LD_PRELOAD). */
+/* Sets the wall clock of one process ahead or back, by the nanoseconds that stand
+ * in the file $DISTMUTEX_CLOCK: 8 bytes in the machine's order, which may change at
+ * any time. Preload it (LD_PRELOAD). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-static const volatile int64_t *offset; /* of the file, in milliseconds */
+static const volatile int64_t *offset; /* of the file, in nanoseconds */
 static int (*clock_of_libc)(clockid_t, struct timespec *);
 
-__attribute__((constructor)) static void find(int argc, char **argv) {
-  char path[4096];
-  int fd = -1;
-  for (int i = 1; i + 1 < argc; i++) {
-    if (strcmp(argv[i], "--dir") != 0) continue;
-    if (fd >= 0) close(fd);
-    snprintf(path, sizeof path, "%s/clock", argv[i + 1]);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-  }
+__attribute__((constructor)) static void find(void) {
+  const char *path = getenv("DISTMUTEX_CLOCK");
+  int fd = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   void *at = mmap(NULL, sizeof *offset, PROT_READ, MAP_SHARED, fd, 0);
   if (at != MAP_FAILED) offset = at;
@@ -35,7 +27,7 @@ int clock_gettime(clockid_t id, struct timespec *t) {
   if (clock_of_libc == NULL) *(void **)&clock_of_libc = dlsym(RTLD_NEXT, "clock_gettime");
   int r = clock_of_libc(id, t);
   if (r == 0 && offset != NULL && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
-    int64_t ns = t->tv_nsec + *offset * 1000000;
+    int64_t ns = t->tv_nsec + *offset;
     int64_t s = ns / 1000000000;
     if ((ns %= 1000000000) < 0) ns += 1000000000, s--;
     t->tv_sec += s;
