@@ -4,7 +4,7 @@
 # make micro   the benchmarks of single packages
 # make fuzz    each fuzz test for FUZZTIME
 # make soak    simulated schedules on all cores for SOAKTIME, without the race detector
-# make chaos   processes on five real servers under faults, each flavour: the table of doc/evidence.md
+# make chaos   processes on real servers under faults, five or one, each flavour: the table of doc/evidence.md
 # make servers only fetches the servers
 
 SHELL    := /usr/bin/env bash -o pipefail
@@ -66,7 +66,7 @@ CHAOSFLAGS ?=
 
 chaos:
 	@mkdir -p .cache && cd chaos && go build -o ../.cache/chaos-run .
-	@.cache/chaos-run -client ours,redlock,redsync -mode minority,beyond -out .cache/chaos $(CHAOSFLAGS)
+	@.cache/chaos-run -nodes 5,1 -client ours,redlock,redsync -mode minority,beyond -out .cache/chaos $(CHAOSFLAGS)
 
 servers:
 	@scripts/servers.sh

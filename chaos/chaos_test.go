@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 func small(t *testing.T, f redistest.Flavour) config {
 	redistest.NeedsControl(t, f)
 	return config{
-		Flavour: f, Make: ours, Mode: minority, Seed: 1, Acquisitions: 20, Least: 5 * time.Second, Limit: 2 * time.Minute,
+		Flavour: f, Nodes: 5, Make: ours, Mode: minority, Seed: 1, Acquisitions: 20, Least: 5 * time.Second, Limit: 2 * time.Minute,
 		Clients: 4, Workers: 2, Keys: 3, Long: 20, TTL: 2 * time.Second, Dir: t.TempDir() + "/out",
 	}
 }
@@ -36,14 +36,26 @@ func small(t *testing.T, f redistest.Flavour) config {
 // All laws hold on real servers while everything that can go wrong does.
 func TestLawsHoldUnderFaults(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
-		t.Parallel()
-		r := run(t, small(t, f))
-		for _, failure := range r.failures() {
-			t.Error(failure)
+		for _, nodes := range []int{5, 1} {
+			t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+				t.Parallel()
+				c := small(t, f)
+				if c.Nodes = nodes; nodes == 1 {
+					c.Workers, c.Long = 4, 2 // more that stand in line
+				}
+				holdLaws(t, c)
+			})
 		}
-		if r.granted == 0 || sum(r.faults) == 0 {
-			t.Errorf("%d acquisitions under %d faults: nothing was shown", r.granted, sum(r.faults))
-		}
-		t.Logf("%d acquisitions, %d faults, %d stale accesses refused", r.granted, sum(r.faults), r.seen.Stale)
 	})
+}
+
+func holdLaws(t *testing.T, c config) {
+	r := run(t, c)
+	for _, failure := range r.failures() {
+		t.Error(failure)
+	}
+	if r.granted == 0 || sum(r.faults) == 0 {
+		t.Errorf("%d acquisitions under %d faults: nothing was shown", r.granted, sum(r.faults))
+	}
+	t.Logf("%d acquisitions, %d faults, %d stale accesses refused", r.granted, sum(r.faults), r.seen.Stale)
 }

@@ -41,7 +41,7 @@ type farewell struct {
 }
 
 // clientMain is the whole of a client process. It works until its standard input
-// is closed.
+// is closed, and from a byte there on with patience.
 func clientMain(text string) error {
 	var c clientConfig
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -52,7 +52,10 @@ func clientMain(text string) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	calm := make(chan struct{})
 	go func() {
+		io.ReadFull(os.Stdin, make([]byte, 1))
+		close(calm)
 		io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
@@ -63,7 +66,7 @@ func clientMain(text string) error {
 	}
 	var all sync.WaitGroup
 	for i := range c.Workers {
-		w := &worker{c: c, name: fmt.Sprint(i), l: l, log: history.NewLog(file, history.NewClock()), dice: rand.New(rand.NewPCG(c.Seed, uint64(i)))}
+		w := &worker{c: c, name: fmt.Sprint(i), calm: calm, l: l, log: history.NewLog(file, history.NewClock()), dice: rand.New(rand.NewPCG(c.Seed, uint64(i)))}
 		if w.resource, err = dialResource(c.Resource); err != nil {
 			return err
 		}
@@ -97,6 +100,7 @@ const ownKey = "own:"
 type worker struct {
 	c        clientConfig
 	name     string
+	calm     <-chan struct{}
 	l        locker
 	resource *access
 	log      *history.Log
@@ -111,7 +115,7 @@ func (w *worker) work(ctx context.Context) {
 		}
 		id := fmt.Sprintf("%s/%s.%d", w.c.ID, w.name, n)
 		w.log.Add(history.Invoke, id, key)
-		limit, cancel := context.WithTimeout(ctx, 4*w.c.TTL)
+		limit, cancel := w.patience(ctx)
 		h, err := w.l.lock(limit, key)
 		cancel()
 		if err != nil {
@@ -121,6 +125,16 @@ func (w *worker) work(ctx context.Context) {
 		}
 		w.log.Add(history.Grant, id, h.token(), w.log.At(h.end()))
 		w.hold(id, key, h)
+	}
+}
+
+// patience is for how long a lock is waited for.
+func (w *worker) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	select {
+	case <-w.calm:
+		return context.WithCancel(ctx)
+	default:
+		return context.WithTimeout(ctx, 4*w.c.TTL)
 	}
 }
 
@@ -158,7 +172,7 @@ func (w *worker) hold(id, key string, h hold) {
 func (w *worker) length() time.Duration {
 	longest := time.Millisecond
 	switch at := w.dice.IntN(100); {
-	case at < w.c.Long && (w.c.Make == ours || w.c.Make == unguarded):
+	case at < w.c.Long && isOurs(w.c.Make):
 		longest = 2 * w.c.TTL
 	case at < w.c.Long:
 		longest = w.c.TTL * 9 / 10

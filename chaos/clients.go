@@ -26,13 +26,22 @@ type slot struct {
 
 	mu          sync.Mutex
 	cmd         *exec.Cmd // nil: it does not run
-	stdin       io.Closer
+	stdin       io.WriteCloser
 	exited      chan error
 	incarnation int
 	logs        []string         // of all incarnations
 	deaths      map[string]int64 // when a killed incarnation had certainly ended
 	last        *farewell        // of the last incarnation
 }
+
+// id is the name of the process that runs, or ran last.
+func (s *slot) id() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.idLocked()
+}
+
+func (s *slot) idLocked() string { return fmt.Sprintf("c%d.%d", s.number, s.incarnation) }
 
 // start starts a process, if none runs.
 func (s *slot) start(dir string) error {
@@ -43,7 +52,7 @@ func (s *slot) start(dir string) error {
 	}
 	s.incarnation++
 	c := s.config
-	c.ID = fmt.Sprintf("c%d.%d", s.number, s.incarnation)
+	c.ID = s.idLocked()
 	c.Log = filepath.Join(dir, c.ID+".log")
 	c.Seed += uint64(s.incarnation)
 	text, err := json.Marshal(c)
@@ -89,7 +98,7 @@ func (s *slot) kill() {
 	}
 	s.cmd.Process.Kill()
 	<-s.exited
-	s.deaths[fmt.Sprintf("c%d.%d", s.number, s.incarnation)] = s.clock.Now()
+	s.deaths[s.idLocked()] = s.clock.Now()
 	s.cmd = nil
 }
 
@@ -100,6 +109,18 @@ func (s *slot) signal(sig syscall.Signal) {
 	if s.cmd != nil {
 		s.cmd.Process.Signal(sig)
 	}
+}
+
+// patient tells the process that the faults are over, so that whoever waits for a
+// lock does until he has it.
+func (s *slot) patient() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return fmt.Errorf("client %d does not run", s.number)
+	}
+	_, err := s.stdin.Write([]byte{1})
+	return err
 }
 
 // stop asks the process to end, and kills it if it does not.

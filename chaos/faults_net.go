@@ -7,7 +7,9 @@ import (
 	"github.com/distmutex/distmutex/chaos/internal/network"
 )
 
-// background sets how probable it is that a message meets a fault.
+// usual is how probable it is that a message meets a fault, of each kind.
+const usual = 0.003
+
 func (n *nemesis) background(share float64) {
 	for _, s := range n.world.clients {
 		for _, p := range s.proxies {
@@ -17,7 +19,11 @@ func (n *nemesis) background(share float64) {
 }
 
 func rates(share float64) func(*network.Conditions) {
-	return func(c *network.Conditions) { c.LoseRequest, c.LoseReply, c.Late, c.Twice = share, share, share, share }
+	return func(c *network.Conditions) {
+		c.LoseRequest, c.LoseReply, c.Late, c.Twice = share, share, share, share
+		pushes := min(20*share, 0.25) // which end no connection
+		c.LosePush, c.LatePush, c.TwicePush = pushes, pushes, pushes
+	}
 }
 
 func (n *nemesis) client(s *strike) *slot { return n.world.clients[s.Client] }
@@ -30,7 +36,7 @@ func lossy(n *nemesis, s *strike) {
 	}
 	set(0.05)
 	s.pause(100*ms, 2*n.TTL)
-	set(0.003)
+	set(usual)
 }
 
 func slow(n *nemesis, s *strike) {
@@ -81,7 +87,7 @@ func oneWay(n *nemesis, s *strike) {
 }
 
 func cutClient(n *nemesis, s *strike) {
-	some := s.dice.Perm(nodes)[:1+s.dice.IntN(nodes/2)]
+	some := s.dice.Perm(n.Nodes)[:1+s.dice.IntN(max(1, n.Nodes/2))]
 	var proxies []*network.Proxy
 	for _, node := range some {
 		proxies = append(proxies, n.client(s).proxies[node])
@@ -94,7 +100,7 @@ func cutClient(n *nemesis, s *strike) {
 func (n *nemesis) sides(middle int) (proxies []*network.Proxy) {
 	for i, c := range n.world.clients {
 		for far := range 2 {
-			node := (middle + 1 + far + 2*(i%2)) % nodes
+			node := (middle + 1 + far + 2*(i%2)) % n.Nodes
 			proxies = append(proxies, c.proxies[node])
 		}
 	}
@@ -103,7 +109,7 @@ func (n *nemesis) sides(middle int) (proxies []*network.Proxy) {
 
 func bridge(n *nemesis, s *strike) {
 	s.Client = -1
-	n.silence(s, bothWays, n.sides(s.dice.IntN(nodes)))
+	n.silence(s, bothWays, n.sides(s.dice.IntN(n.Nodes)))
 }
 
 // bridgeAnd makes the one node forget that both sides of a partition share, once
@@ -131,19 +137,20 @@ func pauseClient(n *nemesis, s *strike) {
 	c.signal(syscall.SIGCONT)
 }
 
-// trap acts at the moment when a reply has been passed on, or after a while
-// without one.
+// trap acts at the moment when a request, a reply or a push has been passed on,
+// or after a while without one.
 func (n *nemesis) trap(s *strike, act func()) {
 	hit := make(chan struct{})
-	p := n.client(s).proxies[s.dice.IntN(nodes)]
-	p.Trap(1+s.dice.IntN(10), func() {
+	p := n.client(s).proxies[s.dice.IntN(n.Nodes)]
+	at := network.Moment(s.dice.IntN(network.Moments))
+	p.Trap(at, 1+s.dice.IntN(10), func() {
 		act()
 		close(hit)
 	})
 	select {
 	case <-hit:
 	case <-time.After(n.TTL):
-		p.Trap(0, nil)
+		p.Trap(at, 0, nil)
 		act()
 	}
 }

@@ -62,6 +62,9 @@ func flush(n *nemesis, s *strike) {
 	for _, node := range s.Nodes {
 		s.failed(n.host(node).do("flushall"))
 	}
+	if n.Nodes == 1 {
+		return // nobody guards it
+	}
 	for _, node := range s.Nodes {
 		for range 100 {
 			marker, err := ask(n.host(node), func(ctx context.Context, c *goredis.Client) (string, error) {
@@ -94,8 +97,10 @@ func promote(n *nemesis, s *strike) {
 
 // resync makes a server forget its own data for that of another.
 func resync(n *nemesis, s *strike) {
-	h := n.host(s.Nodes[0])
-	other := n.host((s.Nodes[0] + 1 + s.dice.IntN(nodes-1)) % nodes)
+	h, other := n.host(s.Nodes[0]), n.spare
+	if n.Nodes > 1 {
+		other = n.host((s.Nodes[0] + 1 + s.dice.IntN(n.Nodes-1)) % n.Nodes)
+	}
 	err := h.follow(other)
 	if s.failed(h.lead()) {
 		h.Restart() // it must not stay a replica
@@ -159,10 +164,10 @@ func deleteLocks(n *nemesis, s *strike) {
 }
 
 // clockAhead lasts for longer than any lease: one that is set back earlier may
-// go unnoticed.
+// go unnoticed. When one node's is set back, its locks last for so much longer.
 func clockAhead(n *nemesis, s *strike) {
 	by := n.TTL + time.Duration(s.dice.Int64N(int64(5*n.TTL)))
-	if n.Mode == beyond && s.dice.IntN(2) == 0 {
+	if n.Mode == beyond && n.Nodes > 1 && s.dice.IntN(2) == 0 {
 		by = time.Hour
 	}
 	for _, node := range s.Nodes {

@@ -39,18 +39,18 @@ func (c *counted) Renew(ctx context.Context, held backend.Lease) error {
 	return err
 }
 
-// runLoad holds many locks on five servers, of which one after the other is
+// runLoad holds many locks on servers, of which one after the other is
 // killed and comes back with its data, and prints what that takes.
 func runLoad(tb testing.TB, c config, holds int) {
 	tb.Helper()
 	dir := tb.TempDir()
 	var hosts []*host
-	for i := range nodes {
+	for i := range c.Nodes {
 		hosts = append(hosts, newHost(tb, c.Flavour, filepath.Join(dir, fmt.Sprint(i))))
 	}
 	q, session := openLoad(tb, c, hosts)
 	all := holdMany(tb, session, holds)
-	fmt.Printf("%s: %d holds of TTL %v on %d nodes, one killed and restarted every %v\n", c.Flavour, len(all), c.TTL, nodes, every)
+	fmt.Printf("%s: %d holds of TTL %v on %d nodes, one killed and restarted every %v\n", c.Flavour, len(all), c.TTL, c.Nodes, every)
 	fmt.Println("| after | lost | renewals/s | failed/s | CPU | RSS | heap | goroutines |\n|--:|--:|--:|--:|--:|--:|--:|--:|")
 	stop := make(chan struct{})
 	var killing sync.WaitGroup
@@ -61,9 +61,9 @@ func runLoad(tb testing.TB, c config, holds int) {
 				return
 			case <-time.After(every):
 			}
-			hosts[i%nodes].Kill()
+			hosts[i%c.Nodes].Kill()
 			time.Sleep(time.Second)
-			hosts[i%nodes].Restart()
+			hosts[i%c.Nodes].Restart()
 		}
 	})
 	watch(c.Limit, q, all)
@@ -89,12 +89,13 @@ func openLoad(tb testing.TB, c config, hosts []*host) (*counted, *mutex.Session)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	q := b.(*redis.Quorum)
-	tb.Cleanup(func() { q.Close(context.Background()) })
-	if err := q.DeclareNew(tb.Context()); err != nil {
-		tb.Fatal(err)
+	tb.Cleanup(func() { b.(server).Close(context.Background()) })
+	if q, several := b.(*redis.Quorum); several {
+		if err := q.DeclareNew(tb.Context()); err != nil {
+			tb.Fatal(err)
+		}
 	}
-	layer := &counted{Backend: q}
+	layer := &counted{Backend: b}
 	session, err := mutex.NewSession(layer, &mutex.Options{TTL: c.TTL})
 	if err != nil {
 		tb.Fatal(err)

@@ -38,15 +38,19 @@ type hold interface {
 const (
 	ours      = "ours"
 	unguarded = "unguarded" // ours, with servers that count at once after a restart
+	eager     = "eager"     // ours, with what a waiter was passed counted from when it hears of it: a mistake
 	redlock   = "redlock"
 	redSync   = "redsync"
 )
+
+// isOurs says whether a make is distmutex, be it spoilt.
+func isOurs(make string) bool { return make == ours || make == unguarded || make == eager }
 
 // newLocker connects one make to servers. Times are those of the harness; what
 // else can be set is as each make has it by itself.
 func newLocker(c clientConfig) (locker, error) {
 	switch c.Make {
-	case ours, unguarded:
+	case ours, unguarded, eager:
 		return newOurs(c)
 	case redlock:
 		nodes := clientsOf(c.Nodes, func(o *goredis.Options) {
@@ -75,33 +79,52 @@ func clientsOf(addrs []string, set func(*goredis.Options)) []goredis.UniversalCl
 	return all
 }
 
+// server is a backend of ours, of one server or of several.
+type server interface {
+	backend.Backend
+	Close(ctx context.Context) error
+}
+
 type own struct {
 	nodes   []goredis.UniversalClient
-	b       *redis.Quorum
+	b       server
 	session *mutex.Session
 }
 
-func quorumOptions(ttl time.Duration) *redis.Options {
+func serverOptions(ttl time.Duration) *redis.Options {
 	return &redis.Options{MaxTTL: ttl, Logger: slog.New(slog.DiscardHandler), Quorum: quorum.Options{NodeTimeout: ttl / 2}}
 }
 
-// newOurs makes a session. Every other process has its calls repeated.
+// newOurs makes a session. Every other process has its calls repeated, and every
+// other client speaks version 2 of the protocol.
 func newOurs(c clientConfig) (locker, error) {
 	nodes := clientsOf(c.Nodes, func(o *goredis.Options) {
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = c.TTL/2, c.TTL/2, c.TTL/2
+		o.Protocol = 2 + int(c.Seed/100%2)
 	})
-	o := quorumOptions(c.TTL)
+	o := serverOptions(c.TTL)
 	o.Unguarded = c.Make == unguarded
-	q, err := redis.NewQuorum(nodes, o)
+	s, err := open(nodes, o)
 	if err != nil {
 		return nil, err
 	}
-	var b backend.Backend = q
+	var b backend.Backend = s
+	if c.Make == eager {
+		b = backend.Wrap(b, hasten)
+	}
 	if c.Seed%2 == 1 {
 		b = backend.Wrap(b, retry.Middleware(retry.FullJitter(5*time.Millisecond, c.TTL/4)))
 	}
 	session, err := mutex.NewSession(b, &mutex.Options{TTL: c.TTL})
-	return &own{nodes, q, session}, err
+	return &own{nodes, s, session}, err
+}
+
+// open makes one backend of servers.
+func open(nodes []goredis.UniversalClient, o *redis.Options) (server, error) {
+	if len(nodes) == 1 {
+		return redis.New(nodes[0], o)
+	}
+	return redis.NewQuorum(nodes, o)
 }
 
 func (l *own) lock(ctx context.Context, key string) (hold, error) {

@@ -1,10 +1,11 @@
-// Chaos has processes work under locks on five real servers while a nemesis
+// Chaos has processes work under locks on real servers, five or one, while a nemesis
 // kills, wipes, freezes and partitions them, moves their clocks, and loses,
 // delays and repeats their messages. Then it judges what everybody saw: did two
 // ever hold one lock, did tokens rise, did the fenced resource take a stale
 // write.
 //
 //	go run ./chaos -flavour redis8 -seed 1 -acquisitions 20000
+//	go run ./chaos -nodes 1
 //	go run ./chaos -client redlock,redsync -mode beyond
 //	go run ./chaos -load 10000 -for 10m
 //
@@ -45,15 +46,16 @@ func main() {
 // request is what the command line asks for.
 type request struct {
 	config
-	flavours, makes, modes, only string
-	load                         int
+	flavours, nodes, makes, modes, only string
+	load                                int
 }
 
 func flags() *request {
 	r := new(request)
 	c := &r.config
 	flag.StringVar(&r.flavours, "flavour", "all", "redis7, redis8, valkey9, several with commas, or all")
-	flag.StringVar(&r.makes, "client", ours, "ours, unguarded, redlock, redsync, or several with commas")
+	flag.StringVar(&r.nodes, "nodes", "5", "servers: 5, a quorum; 1, where who waits stands in line; or both with a comma")
+	flag.StringVar(&r.makes, "client", ours, "ours, unguarded, eager, redlock, redsync, or several with commas")
 	flag.StringVar(&r.modes, "mode", minority, "minority: faults under which exclusion is promised; beyond: more; or both with a comma")
 	flag.StringVar(&r.only, "only", "", "names of `faults`, with commas; empty: all")
 	flag.Uint64Var(&c.Seed, "seed", 1, "what the faults are drawn from")
@@ -65,7 +67,7 @@ func flags() *request {
 	flag.IntVar(&c.Long, "long", 5, "how many of a hundred holds last for most of a term, or several")
 	flag.DurationVar(&c.TTL, "ttl", time.Second, "term of a lease; with -load, a tenth of it")
 	flag.StringVar(&c.Dir, "out", filepath.Join(os.TempDir(), "distmutex-chaos"), "`folder` for histories, results and pictures")
-	flag.IntVar(&r.load, "load", 0, "instead of all that: so many holds, renewed on five nodes while one after the other is killed")
+	flag.IntVar(&r.load, "load", 0, "instead of all that: so many holds, renewed on the nodes while one after the other is killed")
 	flag.Parse()
 	return r
 }
@@ -82,11 +84,11 @@ func (r *request) run(all *command) {
 		}
 	}
 	for _, r.Flavour = range flavours {
-		if r.load > 0 {
-			c := r.config
-			c.TTL *= 10 // as by default
-			all.sub(func(tb *command) { runLoad(tb, c, r.load) })
-		} else {
+		for nodes := range strings.SplitSeq(r.nodes, ",") {
+			if r.Nodes = map[string]int{"1": 1, "5": 5}[nodes]; r.Nodes == 0 {
+				all.Errorf("%q is not a number of servers that there are faults for", nodes)
+				return
+			}
 			r.each(all)
 		}
 	}
@@ -95,8 +97,14 @@ func (r *request) run(all *command) {
 	}
 }
 
-// each runs one flavour with all makes and modes.
+// each runs one flavour with all makes and modes, or its load.
 func (r *request) each(all *command) {
+	if r.load > 0 {
+		c := r.config
+		c.TTL *= 10 // as by default
+		all.sub(func(tb *command) { runLoad(tb, c, r.load) })
+		return
+	}
 	for mode := range strings.SplitSeq(r.modes, ",") {
 		for client := range strings.SplitSeq(r.makes, ",") {
 			c := r.config

@@ -16,12 +16,14 @@ const (
 
 // fault is a kind of what can go wrong.
 type fault struct {
-	name   string // with its number in the catalogue of faults
-	weight int
-	nodes  int // how many nodes it befalls at once
+	name    string // with its number in the catalogue of faults
+	weight  int
+	nodes   int  // how many nodes it befalls at once
+	several bool // it takes more nodes than one
 
 	bad     bool // they count among the few that may be bad at once
 	forgets bool // they may have forgotten locks, so they are bad until those have ended
+	keeps   bool // they have not: only a quorum can't know
 	alone   bool // it needs all other nodes well
 	clients bool // it befalls clients
 	steady  bool // it needs clients that were there before, and go on
@@ -64,7 +66,7 @@ type nemesis struct {
 	moving sync.Mutex // one promotion at a time: there is one spare
 
 	lock    sync.Mutex
-	taken   [nodes]bool // something befalls the node
+	taken   []bool // something befalls the node
 	bad     int
 	steady  int // strikes under way that need steady clients
 	shaking int // strikes under way that befall clients
@@ -72,8 +74,8 @@ type nemesis struct {
 }
 
 func newNemesis(w *world) *nemesis {
-	n := &nemesis{world: w, dice: rand.New(rand.NewPCG(w.Seed, 2))}
-	for _, f := range catalogue() {
+	n := &nemesis{world: w, taken: make([]bool, w.Nodes), dice: rand.New(rand.NewPCG(w.Seed, 2))}
+	for _, f := range catalogue(w.Nodes) {
 		only := len(w.Only) == 0 && f.weight > 0 || slices.Contains(w.Only, f.name)
 		if only && (!f.clock || w.moves) && n.fits(f) {
 			n.faults = append(n.faults, f)
@@ -85,30 +87,36 @@ func newNemesis(w *world) *nemesis {
 	return n
 }
 
-// fits says whether the mode has a fault. Beyond the promise tokens still rise,
-// but for one case: counters that a clock far ahead has pushed, and that are then
+// fits says whether the mode has a fault. Of one node nothing is promised that
+// forgets, or whose clock is set. Beyond the promise tokens still rise, but for
+// one case: counters that a clock far ahead has pushed, and that are then
 // forgotten. So a run has the one or the other.
 func (n *nemesis) fits(f fault) bool {
+	one := n.Nodes == 1
+	forgets := f.forgets && !(one && f.keeps)
 	switch {
+	case one && f.several:
+		return false
 	case n.Mode == minority:
-		return !f.beyond
+		return !f.beyond && !(one && forgets)
 	case n.Seed%2 == 0:
-		return !f.forgets || f.clock
+		return !forgets || f.clock
 	}
 	return !f.clock
 }
 
-// mostBad is how many nodes may be bad at once.
+// mostBad is how many nodes may be bad at once. A single one may: it has no
+// majority to lose, and is just not there.
 func (n *nemesis) mostBad() int {
-	if n.Mode == minority {
-		return nodes - (nodes/2 + 1)
+	if n.Mode == minority && n.Nodes > 1 {
+		return n.Nodes - (n.Nodes/2 + 1)
 	}
-	return nodes/2 + 1
+	return n.Nodes/2 + 1
 }
 
 // run strikes until ctx ends, then waits until all is well again.
 func (n *nemesis) run(ctx context.Context) {
-	n.background(0.003)
+	n.background(usual)
 	for ctx.Err() == nil {
 		f := n.draw()
 		seed, wait := n.dice.Uint64(), time.Duration(n.dice.Int64N(int64(500*time.Millisecond)))
@@ -143,7 +151,7 @@ func (n *nemesis) begin(ctx context.Context, f fault, seed uint64) *strike {
 	n.lock.Lock()
 	defer n.lock.Unlock()
 	s := &strike{Fault: f.name, Client: -1, kind: f, dice: rand.New(rand.NewPCG(seed, 3)), ctx: ctx}
-	for _, node := range s.dice.Perm(nodes) {
+	for _, node := range s.dice.Perm(n.Nodes) {
 		if len(s.Nodes) < f.nodes && !n.taken[node] {
 			s.Nodes = append(s.Nodes, node)
 		}
@@ -187,7 +195,7 @@ func (n *nemesis) strike(f fault, s *strike) {
 	n.lock.Lock()
 	s.To = n.world.clock.Now()
 	n.lock.Unlock()
-	if f.forgets {
+	if f.forgets && n.Nodes > 1 {
 		select {
 		case <-s.ctx.Done():
 		case <-time.After(n.delay()):

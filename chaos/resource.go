@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"strings"
 	"sync"
 
 	"github.com/distmutex/distmutex/chaos/internal/history"
@@ -21,6 +23,7 @@ type resource struct {
 	mu    sync.Mutex
 	rows  map[string]*row
 	holds map[string]bool // that came
+	turns map[string]int  // of each worker, at what others want too
 	seen  seen
 }
 
@@ -47,7 +50,7 @@ func newResource(log *history.Log) (*resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &resource{ln: ln, log: log, rows: make(map[string]*row), holds: make(map[string]bool)}
+	r := &resource{ln: ln, log: log, rows: make(map[string]*row), holds: make(map[string]bool), turns: make(map[string]int)}
 	r.wg.Go(func() {
 		for {
 			c, err := ln.Accept()
@@ -108,6 +111,9 @@ func (r *resource) access(verb, key, hold string, token int64, base int) string 
 		r.holds[hold] = true
 		r.seen.Holds++
 		w.entered = r.log.Now()
+		if !strings.HasPrefix(key, ownKey) {
+			r.turns[hold[:strings.LastIndexByte(hold, '.')]]++
+		}
 	}
 	if verb == "read" {
 		r.seen.Reads++
@@ -139,6 +145,13 @@ func (r *resource) entered() map[string]int64 {
 		at[key] = w.entered
 	}
 	return at
+}
+
+// turnsOf is how many holds of each worker came so far.
+func (r *resource) turnsOf() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.turns)
 }
 
 // access is a client's connection to the resource.

@@ -24,6 +24,9 @@ type result struct {
 	refused  map[string]int
 	late     time.Duration // the latest that a loss was told after the end of validity
 	latency  []time.Duration
+	calm     int64         // when the faults were over
+	longest  time.Duration // wait of those who got the lock
+	patient  time.Duration // the same, of those who asked in the calm
 	windows  int
 
 	twoIn    []history.Violation
@@ -69,8 +72,12 @@ func (r *result) countHolds() {
 		switch {
 		case h.Granted():
 			r.granted++
+			wait := time.Duration(h.Returned - h.Invoked)
+			if r.longest = max(r.longest, wait); h.Invoked >= r.calm {
+				r.patient = max(r.patient, wait)
+			}
 			if strings.HasPrefix(h.Key, ownKey) { // nobody contends
-				r.latency = append(r.latency, time.Duration(h.Returned-h.Invoked))
+				r.latency = append(r.latency, wait)
 			}
 		case h.Refused != "":
 			r.refused[h.Refused]++
@@ -91,6 +98,9 @@ func (r *result) countFaults(w *world) {
 	r.faults["F14 reply lost"] = int(w.counts.LostReplies.Load())
 	r.faults["F15 request late"] = int(w.counts.Late.Load())
 	r.faults["F16 request twice"] = int(w.counts.Twice.Load())
+	r.faults["F14 push lost"] = int(w.counts.LostPushes.Load())
+	r.faults["F15 push late"] = int(w.counts.LatePushes.Load())
+	r.faults["F16 push twice"] = int(w.counts.TwicePushes.Load())
 }
 
 // promised says whether exclusion was, while a violation came about: in the
@@ -130,6 +140,7 @@ func (r *result) failures() (all []string) {
 // summary is what is kept of a result.
 type summary struct {
 	Flavour, Make, Mode           string
+	Nodes                         int
 	Seed                          uint64
 	Seconds                       float64
 	Attempts, Granted, Holds      int
@@ -140,16 +151,18 @@ type summary struct {
 	Faults, Unsuccessful          map[string]int
 	Windows                       int
 	P50, P99, LatestLoss, Longest string
+	LongestWait, LongestCalmWait  string
 }
 
 func (r *result) summary() summary {
 	s := summary{
-		Flavour: string(r.Flavour), Make: r.Make, Mode: r.Mode, Seed: r.Seed, Seconds: r.took.Seconds(),
+		Flavour: string(r.Flavour), Make: r.Make, Mode: r.Mode, Nodes: r.Nodes, Seed: r.Seed, Seconds: r.took.Seconds(),
 		Attempts: r.attempts, Granted: r.granted, Holds: r.seen.Holds,
 		Writes: r.seen.Writes, Refused: r.seen.Stale, Lost: r.seen.Lost, Mixed: r.seen.Mixed,
 		TwoIn: len(r.twoIn), TwoInUnpromised: len(r.undue), Problems: r.problems,
 		Faults: r.faults, Unsuccessful: r.refused, Windows: r.windows,
 		P50: r.percentile(50), P99: r.percentile(99), LatestLoss: r.late.String(),
+		LongestWait: r.longest.String(), LongestCalmWait: r.patient.String(),
 	}
 	var longest int64
 	for _, v := range slices.Concat(r.twoIn, r.undue) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -10,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"github.com/distmutex/distmutex/chaos/internal/history"
+	"github.com/distmutex/distmutex/chaos/internal/network"
 )
 
 // run lets clients work under faults, then judges what they saw. What hinders a
@@ -29,10 +27,11 @@ func run(tb testing.TB, c config) result {
 	n := newNemesis(w)
 	w.unleash(n)
 	r := result{config: c, took: time.Since(begun)}
-	calm := w.clock.Now()
-	r.problems = append(r.problems, w.waitForAll(calm)...)
+	time.Sleep(network.Latest) // what was held back has arrived, or is lost
+	r.calm = w.clock.Now()
+	r.problems = append(r.problems, w.waitForAll(r.calm)...)
 	r.problems = append(r.problems, w.stop()...)
-	r.problems = append(r.problems, w.residue()...)
+	r.problems = append(r.problems, w.residue(r.calm)...)
 	r.seen = w.resource.count()
 	var all []history.Hold
 	for _, s := range w.clients {
@@ -70,27 +69,6 @@ func (w *world) unleash(n *nemesis) {
 	<-done
 }
 
-// waitForAll checks that with the faults over every key is got again, soon after
-// the nodes count again.
-func (w *world) waitForAll(since int64) (problems []string) {
-	limit := w.delay() + 2*w.TTL + 2*time.Minute // the machine may be busy
-	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
-		var waiting []string
-		entered := w.resource.entered()
-		for i := range w.Keys {
-			if key := fmt.Sprint("k", i); entered[key] < since {
-				waiting = append(waiting, key)
-			}
-		}
-		if len(waiting) == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return []string{fmt.Sprintf("I5 nobody got %v within %v after the faults were over", waiting, limit)}
-		}
-	}
-}
-
 // stop ends all clients in peace.
 func (w *world) stop() (problems []string) {
 	var mu sync.Mutex
@@ -119,37 +97,10 @@ func (w *world) stop() (problems []string) {
 	return problems
 }
 
-func (c config) own() bool { return c.Make == ours || c.Make == unguarded }
-
-// residue looks for locks after everybody has gone, before the last of them
-// would have ended by themselves.
-func (w *world) residue() (problems []string) {
-	if !w.own() {
-		return nil
-	}
-	time.Sleep(w.TTL / 4)
-	for i := range nodes {
-		keys, err := ask(w.host(i), func(ctx context.Context, c *goredis.Client) (keys []string, err error) {
-			scan := c.Scan(ctx, 0, "*", 1000).Iterator()
-			for scan.Next(ctx) {
-				if !strings.Contains(scan.Val(), "\x00") {
-					keys = append(keys, scan.Val())
-				}
-			}
-			return keys, scan.Err()
-		})
-		if err != nil && !errors.Is(err, goredis.Nil) {
-			problems = append(problems, fmt.Sprintf("node %d at the end: %v", i, err))
-		}
-		if len(keys) > 0 {
-			problems = append(problems, fmt.Sprintf("I6 node %d still has the locks %q", i, keys))
-		}
-	}
-	return problems
-}
+func (c config) own() bool { return isOurs(c.Make) }
 
 func (c config) name() string {
-	return strings.Join([]string{string(c.Flavour), c.Make, c.Mode, fmt.Sprint(c.Seed)}, "-")
+	return strings.Join([]string{fmt.Sprintf("%sx%d", c.Flavour, c.Nodes), c.Make, c.Mode, fmt.Sprint(c.Seed)}, "-")
 }
 
 func (c config) file(ext string) string { return filepath.Join(c.Dir, c.name()+ext) }

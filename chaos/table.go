@@ -19,11 +19,11 @@ func printTable(out io.Writer, all []summary) {
 			two += " (" + s.Longest + ")"
 		}
 		lost, refused := fmt.Sprint(s.Lost), "– (no tokens)"
-		if s.Make == ours || s.Make == unguarded {
+		if isOurs(s.Make) {
 			refused = fmt.Sprint(s.Refused)
 		}
-		fmt.Fprintf(out, "| %s | %s | %s | %d | %d | %s | %s | %s | %d |\n",
-			s.Make, s.Mode, s.Flavour, s.Granted, sum(s.Faults), two, lost, refused, len(s.Laws)+len(s.Problems))
+		fmt.Fprintf(out, "| %s | %s | %d × %s | %d | %d | %s | %s | %s | %d |\n",
+			s.Make, s.Mode, s.Nodes, s.Flavour, s.Granted, sum(s.Faults), two, lost, refused, len(s.Laws)+len(s.Problems))
 	}
 	fmt.Fprintln(out, "\n| fault | times |\n|---|--:|")
 	counts := make(map[string]int)

@@ -21,6 +21,7 @@ import (
 // config is one run.
 type config struct {
 	Flavour      redistest.Flavour
+	Nodes        int // servers: a quorum of five, or one, which has a line
 	Make         string
 	Mode         string
 	Seed         uint64
@@ -36,8 +37,6 @@ type config struct {
 	Only         []string // names of faults; empty: all that the mode has
 }
 
-const nodes = 5
-
 // world is all that takes part in a run.
 type world struct {
 	config
@@ -49,7 +48,7 @@ type world struct {
 	moves    bool // the servers' clocks can be set
 
 	mu    sync.Mutex
-	hosts [nodes]*host
+	hosts []*host
 	spare *host
 }
 
@@ -73,8 +72,8 @@ func newWorld(tb testing.TB, c config) *world {
 	}
 	tb.Cleanup(w.resource.close)
 	servers := tb.TempDir()
-	for i := range w.hosts {
-		w.hosts[i] = newHost(tb, c.Flavour, filepath.Join(servers, fmt.Sprint(i)))
+	for i := range c.Nodes {
+		w.hosts = append(w.hosts, newHost(tb, c.Flavour, filepath.Join(servers, fmt.Sprint(i))))
 	}
 	w.spare = newHost(tb, c.Flavour, filepath.Join(servers, "spare"))
 	if err := w.spare.FixedClock(); err != nil {
@@ -91,13 +90,16 @@ func newWorld(tb testing.TB, c config) *world {
 	return w
 }
 
-// declare tells ours that the servers are new.
+// declare tells ours that the servers of a quorum are new.
 func (w *world) declare() error {
+	if w.Nodes == 1 {
+		return nil
+	}
 	var clients []goredis.UniversalClient
 	for _, h := range w.hosts {
 		clients = append(clients, goredis.NewClient(&goredis.Options{Addr: h.Addr}))
 	}
-	q, err := redis.NewQuorum(clients, quorumOptions(w.TTL))
+	q, err := redis.NewQuorum(clients, serverOptions(w.TTL))
 	if err != nil {
 		return err
 	}
@@ -114,7 +116,7 @@ func (w *world) newSlot(number int) *slot {
 		Make: w.Make, Resource: w.resource.addr(), Keys: w.Keys, Workers: w.Workers, Long: w.Long, TTL: w.TTL, Seed: w.Seed*1000 + uint64(number)*100,
 	}
 	for i, h := range w.hosts {
-		p, err := network.New(h.Addr, w.Seed*1000+uint64(number*nodes+i), &w.counts)
+		p, err := network.New(h.Addr, w.Seed*1000+uint64(number*w.Nodes+i), &w.counts)
 		if err != nil {
 			w.tb.Fatal(err)
 		}

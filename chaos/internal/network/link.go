@@ -13,11 +13,14 @@ import (
 type fate int
 
 const (
-	passes fate = iota
-	loseRequest
+	loseRequest fate = iota
 	loseReply
 	late
 	twice
+	losePush
+	latePush
+	twicePush
+	passes
 )
 
 // link is one connection through a proxy.
@@ -28,6 +31,8 @@ type link struct {
 	gone    chan struct{}
 	deaf    atomic.Bool // the next reply is to be lost
 	awaited atomic.Bool // the next reply is a lock's
+	hears   atomic.Bool // it has subscribed to channels
+	writing sync.Mutex  // to the client
 }
 
 // run carries requests and replies until either end closes.
@@ -53,8 +58,9 @@ func (l *link) requests() {
 	defer l.end()
 	in := bufio.NewReader(l.ends[ToClient])
 	for {
+		first := in.Buffered() == 0 // what comes together travels together
 		r, err := readRequest(in)
-		if err != nil || !l.travel(ToServer) || !l.pass(r) {
+		if err != nil || !l.travel(ToServer, first) || !l.pass(r) {
 			return
 		}
 	}
@@ -64,8 +70,11 @@ func (l *link) requests() {
 func (l *link) pass(r request) bool {
 	f := passes
 	if r.mutates() {
-		f = l.p.draw()
+		f = l.p.drawRequest()
 		l.awaited.Store(true)
+	}
+	if r.verb == "subscribe" {
+		l.hears.Store(true)
 	}
 	switch f {
 	case loseRequest:
@@ -83,6 +92,9 @@ func (l *link) pass(r request) bool {
 		l.p.later(r)
 	}
 	_, err := l.ends[ToServer].Write(r.raw)
+	if r.mutates() {
+		l.p.passed(Request)
+	}
 	return err == nil
 }
 
@@ -112,29 +124,82 @@ func (p *Proxy) later(r request) {
 
 func (l *link) replies() {
 	defer l.end()
-	buf := make([]byte, 16<<10)
+	in := bufio.NewReaderSize(l.ends[ToServer], 16<<10)
 	for {
-		n, err := l.ends[ToServer].Read(buf)
-		if n > 0 {
-			if l.deaf.Load() || !l.travel(ToClient) {
-				return
-			}
-			if _, err := l.ends[ToClient].Write(buf[:n]); err != nil {
-				return
-			}
-			if l.awaited.Swap(false) {
-				l.p.passed()
-			}
-		}
-		if err != nil {
+		raw, pushed, err := l.together(in)
+		if !l.write(raw) || err != nil {
 			return
+		}
+		if l.awaited.Swap(false) {
+			l.p.passed(Reply)
+		}
+		if pushed {
+			l.p.passed(Push)
 		}
 	}
 }
 
-// travel takes as long as the network does. It says no if the link is gone.
-func (l *link) travel(dir int) bool {
-	delayed := false
+// together reads what came together, but for the pushes that do not pass.
+func (l *link) together(in *bufio.Reader) (raw []byte, pushed bool, err error) {
+	for first := true; first || in.Buffered() > 0; first = false {
+		r, err := readReply(in)
+		if err != nil {
+			return raw, pushed, err
+		}
+		if l.deaf.Load() || !l.travel(ToClient, first) {
+			return nil, false, net.ErrClosed
+		}
+		push := r.push && l.hears.Load()
+		if push && !l.passPush(r.raw) {
+			continue
+		}
+		raw, pushed = append(raw, r.raw...), pushed || push
+	}
+	return raw, pushed, nil
+}
+
+// passPush says whether a push passes now. The connection goes on in any case.
+func (l *link) passPush(raw []byte) bool {
+	switch l.p.drawPush() {
+	case losePush:
+		l.p.counts.LostPushes.Add(1)
+		return false
+	case latePush:
+		l.p.counts.LatePushes.Add(1)
+		l.pushLater(raw)
+		return false
+	case twicePush:
+		l.p.counts.TwicePushes.Add(1)
+		l.pushLater(raw)
+	}
+	return true
+}
+
+// pushLater delivers a push after a while, behind later ones.
+func (l *link) pushLater(raw []byte) {
+	wait := l.p.pause(Latest)
+	l.p.wg.Go(func() {
+		select {
+		case <-l.gone:
+		case <-time.After(wait):
+			if l.travel(ToClient, false) {
+				l.write(raw)
+			}
+		}
+	})
+}
+
+// write says whether the client was sent all.
+func (l *link) write(raw []byte) bool {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	_, err := l.ends[ToClient].Write(raw)
+	return err == nil
+}
+
+// travel takes as long as the network does, with its delay or without. It says no
+// if the link is gone.
+func (l *link) travel(dir int, delayed bool) bool {
 	for {
 		l.p.mu.Lock()
 		held, delay, changed := l.p.now.Hold[dir], l.p.now.Delay[dir], l.p.changed
@@ -142,8 +207,8 @@ func (l *link) travel(dir int) bool {
 		var wait <-chan time.Time
 		switch {
 		case held:
-		case delay > 0 && !delayed:
-			delayed = true
+		case delay > 0 && delayed:
+			delayed = false
 			wait, changed = time.After(delay+l.p.pause(delay)), nil
 		default:
 			return true

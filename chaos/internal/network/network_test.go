@@ -90,7 +90,7 @@ func TestHeldMessagesArriveLate(t *testing.T) {
 func TestTrapComesAfterTheReply(t *testing.T) {
 	p, _, through, _ := open(t)
 	sprung := make(chan struct{})
-	p.Trap(2, func() { close(sprung) })
+	p.Trap(network.Reply, 2, func() { close(sprung) })
 	for range 2 {
 		select {
 		case <-sprung:

@@ -28,14 +28,20 @@ type Conditions struct {
 	LoseReply   float64 // carried out, and the connection ends without a reply
 	Late        float64 // the connection ends; the request is carried out later
 	Twice       float64 // carried out, and once more later, on another connection
+
+	// And a message of a channel, whose connection goes on.
+	LosePush  float64 // it does not arrive
+	LatePush  float64 // it arrives later, behind others
+	TwicePush float64 // it arrives, and once more later
 }
 
 // Counts is how often each fault was met.
 type Counts struct {
 	LostRequests, LostReplies, Late, Twice, Cut atomic.Int64
+	LostPushes, LatePushes, TwicePushes         atomic.Int64
 }
 
-// Latest is how long a request is held back at most.
+// Latest is how long a request or a push is held back at most.
 const Latest = 1500 * time.Millisecond
 
 // Proxy is the network between one client and one server. Its methods may be
@@ -55,8 +61,19 @@ type Proxy struct {
 	changed chan struct{} // closed when now has changed
 	links   map[*link]bool
 	trap    func()
-	after   int // how many requests more until trap is called
+	trapAt  Moment
+	after   int // how many such moments more until trap is called
 }
+
+// Moment is one at which something of a lock has been passed on.
+type Moment int
+
+const (
+	Request Moment = iota
+	Reply
+	Push
+	Moments = iota
+)
 
 // New begins to listen before a server. Faults are drawn from seed.
 func New(target string, seed uint64, counts *Counts) (*Proxy, error) {
@@ -99,12 +116,12 @@ func (p *Proxy) Lead(target string) {
 	p.Cut()
 }
 
-// Trap calls f once, when the n-th next reply to a lock's request has been
-// passed on.
-func (p *Proxy) Trap(n int, f func()) {
+// Trap calls f once, when the n-th next request of a lock, reply to one, or push
+// has been passed on.
+func (p *Proxy) Trap(at Moment, n int, f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.trap, p.after = f, n
+	p.trap, p.trapAt, p.after = f, at, n
 }
 
 // Close ends all connections and waits for what is held back.
@@ -159,19 +176,28 @@ func dial(target string) (*net.TCPConn, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// draw decides what befalls a request.
-func (p *Proxy) draw() fate {
+// drawRequest decides what befalls a request.
+func (p *Proxy) drawRequest() fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.draw(loseRequest, p.now.LoseRequest, p.now.LoseReply, p.now.Late, p.now.Twice)
+}
+
+// drawPush decides what befalls a push.
+func (p *Proxy) drawPush() fate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.draw(losePush, p.now.LosePush, p.now.LatePush, p.now.TwicePush)
+}
+
+// draw has p.mu held. The shares are those of first and the fates that follow it.
+func (p *Proxy) draw(first fate, shares ...float64) fate {
 	at := p.dice.Float64()
-	for _, f := range []struct {
-		share float64
-		fate  fate
-	}{{p.now.LoseRequest, loseRequest}, {p.now.LoseReply, loseReply}, {p.now.Late, late}, {p.now.Twice, twice}} {
-		if at < f.share {
-			return f.fate
+	for i, share := range shares {
+		if at < share {
+			return first + fate(i)
 		}
-		at -= f.share
+		at -= share
 	}
 	return passes
 }
@@ -184,10 +210,12 @@ func (p *Proxy) pause(longest time.Duration) time.Duration {
 }
 
 // passed counts down to the trap.
-func (p *Proxy) passed() {
+func (p *Proxy) passed(at Moment) {
 	p.mu.Lock()
 	f := p.trap
-	if p.after--; f == nil || p.after > 0 {
+	if at != p.trapAt {
+		f = nil
+	} else if p.after--; p.after > 0 {
 		f = nil
 	} else {
 		p.trap = nil
