@@ -20,6 +20,8 @@ var stormFor = flag.Duration("storm", 2*time.Second, "how long TestStormOverTheL
 
 // storm is clients that contend for one key over a network that fails.
 type storm struct {
+	patience time.Duration // of one who waits, at most
+
 	mu     sync.Mutex
 	holds  []stormHold
 	passed int // grants that were waited for
@@ -39,7 +41,7 @@ func TestStormOverTheLine(t *testing.T) {
 		redistest.NeedsReal(t, f)
 		t.Parallel()
 		s := redistest.Start(t, f, 1)[0]
-		var st storm
+		st := storm{patience: 2 * time.Second}
 		ctx, cancel := context.WithTimeout(t.Context(), *stormFor)
 		defer cancel()
 		var all sync.WaitGroup
@@ -95,7 +97,7 @@ func (st *storm) play(ctx context.Context, b *redis.Backend) {
 	for ctx.Err() == nil {
 		h := stormHold{asked: time.Now()}
 		want := lease("k", term)
-		patience, cancel := context.WithTimeout(ctx, rand.N(2*time.Second))
+		patience, cancel := context.WithTimeout(ctx, rand.N(st.patience))
 		got, err := b.Acquire(patience, want)
 		if err != nil {
 			want = lease("k", term)

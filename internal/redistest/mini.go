@@ -17,17 +17,18 @@ func startMini(tb testing.TB, n int) []*Server {
 	var all []*Server
 	for range n {
 		m, ahead := miniredis.RunT(tb), new(atomic.Int64)
-		m.Server().SetPreHook(aging(m, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
+		m.Server().SetPreHook(Aging(m, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
 		all = append(all, &Server{Addr: m.Addr(), Flavour: Miniredis, tb: tb, miniAhead: ahead})
 	}
 	return all
 }
 
-// aging makes all keys as old as they are before each command, by a clock that the
-// server shows too. A key then ages from no earlier than the arrival of the command that sets it, so however the
-// machine stalls, it never expires before its term has passed for the sender.
-// A ticker instead would charge a key that was set during a stall for all of it.
-func aging(m *miniredis.Miniredis, clock func() time.Time) server.Hook {
+// Aging makes all keys as old as they are before each command, by a clock that the
+// server shows too. A key then ages from no earlier than the arrival of the
+// command that sets it, so however the machine stalls, it never expires before
+// its term has passed for the sender. A ticker instead would charge a key that was
+// set during a stall for all of it.
+func Aging(m *miniredis.Miniredis, clock func() time.Time) server.Hook {
 	var mu sync.Mutex
 	var conns sync.Map // of *server.Peer
 	last := clock()
