@@ -129,6 +129,56 @@ func TestGrantIsRefusedIfTheMachineSleptTooLong(t *testing.T) {
 	})
 }
 
+// The machine sleeps while a renewal travels.
+func TestRenewalDoesNotCoverASleepOnItsWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var slept time.Duration
+		n := newNetwork()
+		n.renew = func(ctx context.Context, l backend.Lease) error {
+			slept += 4 * time.Second
+			return n.inner.Renew(ctx, l)
+		}
+		m := newMutex(t, n, nil)
+		m.SetSlept(func() time.Duration { return slept })
+		h := hold(t, m)
+		time.Sleep(3500 * ms) // the next renewal is due at 5.9 s or later
+		asked := n.all("renew")
+		if want := asked[0].at.Add(validity - 4*time.Second); len(asked) != 1 || !h.Until().Equal(want) {
+			t.Errorf("Until is %v after %d renewals; want %v", h.Until(), len(asked), want)
+		}
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLeaseIsPassedOnWithItsSleeps(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var slept time.Duration
+		n := newNetwork()
+		m := newMutex(t, n, &mutex.Options{RenewEvery: -1})
+		m.SetSlept(func() time.Duration { return slept })
+		first, begin := hold(t, m), time.Now()
+		var second *mutex.Hold
+		go func() { second, _ = m.Hold(t.Context()) }()
+		synctest.Wait()
+		slept += 4 * time.Second
+		if err := first.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if second == nil || len(n.all("release")) != 0 {
+			t.Fatal("the lease was not passed on")
+		}
+		if got, want := second.Until(), begin.Add(validity-4*time.Second); !got.Equal(want) {
+			t.Errorf("Until is %v; want %v", got, want)
+		}
+		if err := second.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestRealClocksDoNotMoveApart(t *testing.T) {
 	first := mutex.Suspended()
 	for range 1000 {

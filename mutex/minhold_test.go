@@ -98,6 +98,30 @@ func TestMinHoldRenewsATermThatCameLate(t *testing.T) {
 	})
 }
 
+// What the machine slept while the grant travelled is gone, too.
+func TestMinHoldRenewsATermOfWhichTheMachineSleptAway(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var slept time.Duration
+		n := newNetwork()
+		n.acquire = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			got, err := n.inner.Acquire(ctx, l)
+			slept += 6 * time.Second
+			return got, err
+		}
+		m := newMutex(t, n, &mutex.Options{TTL: 10 * time.Second, MinHold: 5 * time.Second})
+		m.SetSlept(func() time.Duration { return slept })
+		h := hold(t, m)
+		if got := len(n.all("renew")); got != 1 {
+			t.Errorf("%d renewals before Lock returned, want 1", got)
+		}
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(6 * time.Second)
+		free(t, n.inner)
+	})
+}
+
 // A grant that was lost before anybody had it is no loss of a hold.
 func TestMinHoldThatCannotBeKeptIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -32,7 +32,16 @@ func (a *attempt) term(got backend.Lease) term {
 
 // until is the end of validity as of now: a sleep since Start used it up.
 func (t *term) until(now time.Time, m *sleepMeter) time.Time {
-	end := t.lease.Until()
+	return t.awake(t.lease.Until(), now, m)
+}
+
+// ends is the end of the term itself, likewise.
+func (t *term) ends(now time.Time, m *sleepMeter) time.Time {
+	return t.awake(t.lease.Start.Add(t.lease.TTL), now, m)
+}
+
+// awake is when an instant comes that is reckoned from Start.
+func (t *term) awake(end, now time.Time, m *sleepMeter) time.Time {
 	if d := m.at(now) - t.slept; d >= noticed {
 		end = end.Add(-d)
 	}
@@ -43,7 +52,7 @@ func (t *term) until(now time.Time, m *sleepMeter) time.Time {
 // Acquire confirms it, which starts the term anew.
 func (a *attempt) enough(t term) bool {
 	now := time.Now()
-	return a.s.lasts(t, t.until(now, a.s.meter).Sub(now)) && !t.lease.Start.Add(t.lease.TTL).Before(now.Add(a.s.o.MinHold))
+	return a.s.lasts(t, t.until(now, a.s.meter).Sub(now)) && !t.ends(now, a.s.meter).Before(now.Add(a.s.o.MinHold))
 }
 
 // lasts says whether what is left of a term is worth being held.
@@ -63,7 +72,7 @@ func validityOf(ttl time.Duration) time.Duration { return ttl - backend.Drift(tt
 func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 	least := min(a.s.o.MinHold, a.s.o.TTL/8*7) // no answer comes in no time
 	for range 3 {
-		if !t.lease.Start.Add(t.lease.TTL).Before(time.Now().Add(least)) {
+		if now := time.Now(); !t.ends(now, a.s.meter).Before(now.Add(least)) {
 			break
 		}
 		a.start()
