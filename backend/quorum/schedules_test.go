@@ -207,6 +207,26 @@ func TestReleaseComesBehindItsAcquire(t *testing.T) {
 	})
 }
 
+// What the caller may rely on counts from before the first message: a raise, however
+// late, moves nothing.
+func TestTermCountsFromTheFirstMessageThoughItIsRaised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(5, 0, 7) // no two of them grant the same
+		q := c.client(t, nil, func(int, string, backend.Lease) fate { return fate{there: 300 * ms, back: 300 * ms} })
+		want, begun := lease("a"), time.Now()
+		got, err := q.Acquire(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took != 1200*ms {
+			t.Errorf("token %d after %v, want a raised one after 1.2s", got.Token, took)
+		}
+		if end := got.Start.Add(got.TTL); end.After(want.Start.Add(want.TTL)) {
+			t.Errorf("a term of %v from %v, want no longer than %v from %v", got.TTL, got.Start, want.TTL, want.Start)
+		}
+	})
+}
+
 // A repeated call has the answer of the first, though a late node has granted
 // more than the majority stands at.
 func TestRepeatHasTheFirstToken(t *testing.T) {
