@@ -41,16 +41,16 @@ var plain struct {
 // unchanged is the binary of the code as it is.
 func unchanged(t *testing.T) string {
 	t.Helper()
-	plain.once.Do(func() { plain.binary = build(t, "plain", "") })
+	plain.once.Do(func() { plain.binary = build(t, "plain", "", here) })
 	if plain.binary == "" {
 		t.Fatal("the simulation was not built")
 	}
 	return plain.binary
 }
 
-// build compiles this package's tests without the race detector, which slows the
+// build compiles a package's tests without the race detector, which slows the
 // simulation down, over the files of an overlay, if there is one.
-func build(t *testing.T, name, overlay string) string {
+func build(t *testing.T, name, overlay, pkg string) string {
 	t.Helper()
 	dir, err := bin()
 	if err != nil {
@@ -61,7 +61,8 @@ func build(t *testing.T, name, overlay string) string {
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	cmd := exec.Command("go", append(args, ".")...)
+	cmd := exec.Command("go", append(args, "./"+pkg)...)
+	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOFLAGS=-race=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go %s: %v\n%s", strings.Join(cmd.Args[1:], " "), err, out)
@@ -72,7 +73,7 @@ func build(t *testing.T, name, overlay string) string {
 // child runs schedules in a process of its own, on one core, where nothing decides
 // an order but the schedule.
 func child(ctx context.Context, binary string, flags ...string) (tally, error) {
-	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.run=^TestSchedules$", "-test.timeout=0", "-tally"}, flags...)...)
+	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.run=^TestSchedules$", "-test.timeout=0", "-tally", fmt.Sprint("-former=", *former)}, flags...)...)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	out, err := cmd.CombinedOutput()
 	var all tally

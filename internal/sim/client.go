@@ -26,6 +26,7 @@ type client struct {
 
 	mu      sync.Mutex
 	session *mutex.Session
+	naps    []nap
 }
 
 func newClient(w *world, id int) (*client, error) {
@@ -71,10 +72,14 @@ func (c *client) open() error {
 		TTL: p.TTL, Wait: c.pace,
 		MinHold: c.plan.MinHold, MaxHold: c.maxHold(), RenewEvery: c.plan.RenewEvery, HandOver: c.plan.HandOver,
 	})
+	if err != nil {
+		return err
+	}
+	c.meter(s)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = s
-	return err
+	return nil
 }
 
 // maxHold bounds each hold, so that a run has an end.

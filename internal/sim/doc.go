@@ -15,5 +15,6 @@
 //
 // The bubble's clock is every client's. A client whose clock runs fast or slow is
 // one whose terms the nodes count longer or shorter, which is the same thing seen
-// from the other side. Nodes have clocks of their own.
+// from the other side; one whose machine is suspended is one whose terms all end so
+// much earlier. Nodes have clocks of their own.
 package sim

@@ -77,7 +77,7 @@ func (d *driver) Acquire(ctx context.Context, want backend.Lease) (backend.Lease
 	if d.isSpent(o) {
 		return backend.Lease{}, d.fail(opAcquire, want, backend.ErrHeld)
 	}
-	hint := stamp(want.Start.Sub(d.w.begun) + d.c.plan.Offset)
+	hint := Stamp(want.Start.Sub(d.w.begun) + d.c.plan.Offset)
 	sent := d.w.now()
 	r, settled, err := d.carry(ctx, opAcquire, o, func() reply {
 		r := d.n.acquire(o, want, hint, d.term(want.TTL))

@@ -9,7 +9,7 @@ import (
 
 // replay runs one seed and shows all of it.
 func replay(t *testing.T, seed int64) {
-	p := sim.Make(seed)
+	p := planOf(seed)
 	r := sim.Run(t, p, true)
 	t.Logf("%v\n%s\ntrace %x", &p, strings.Join(r.Timeline, "\n"), r.Hash)
 	for _, b := range r.Breaches {
@@ -23,7 +23,7 @@ func replay(t *testing.T, seed int64) {
 // explain shows the smallest part of a seed's schedule that still breaks the law.
 func explain(t *testing.T, seed int64, law sim.Law) {
 	t.Helper()
-	p := sim.Shrink(sim.Make(seed), func(p sim.Plan) bool {
+	p := sim.Shrink(planOf(seed), func(p sim.Plan) bool {
 		r := sim.Run(t, p, false)
 		return r.Broke(law)
 	})

@@ -11,6 +11,7 @@ const (
 	Freeze             // a node does nothing, and then all that came meanwhile
 	Stop               // a client process does nothing for a while
 	Die                // a client process ends
+	Sleep              // a client's machine is suspended: see suspend
 	Crash              // a node ends and comes back with its data
 	Wipe               // it comes back without
 	Rewind             // it comes back as it was a little earlier
@@ -38,7 +39,7 @@ type Fault struct {
 	Clients uint          // of a Cut, as a set
 	Nodes   uint          // of a Cut
 	Way     Way           // of a Cut
-	By      time.Duration // of a Lag, a Rewind or a Leap
+	By      time.Duration // of a Lag, a Sleep, a Rewind or a Leap
 	Key     int           // of a Steal
 }
 
@@ -95,6 +96,6 @@ func (p *Plan) own(r *rolls) (all []Fault) {
 	return all
 }
 
-var kindNames = [kinds]string{"cut", "lag", "freeze", "stop", "die", "crash", "wipe", "rewind", "flush", "leap", "steal"}
+var kindNames = [kinds]string{"cut", "lag", "freeze", "stop", "die", "sleep", "crash", "wipe", "rewind", "flush", "leap", "steal"}
 
 func (k Kind) String() string { return kindNames[k] }

@@ -5,6 +5,7 @@ import "github.com/distmutex/distmutex/internal/sim"
 const (
 	holdGo     = "mutex/hold.go"
 	handoverGo = "mutex/handover.go"
+	termGo     = "mutex/term.go"
 )
 
 // holds are faults in how long a hold lasts.
@@ -19,7 +20,7 @@ var holds = []fault{
 		{"backend/lease.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
 	}},
 	{"a grant is not looked at again when it comes", sim.Truth, 2000, []edit{
-		{"mutex/term.go", "	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {\n", "	if false {\n"},
+		{termGo, "	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {\n", "	if false {\n"},
 	}},
 	{"a hint is taken for a grant", sim.Exclusion, 300, []edit{
 		{"backend/quorum/wait.go", "	return backend.Lease{Ticket: strconv.Itoa(waited + 1)}, nil\n", "	want.Ticket, want.Token = strconv.Itoa(waited+1), backend.Token(time.Now().UnixMicro())\n	return want, nil\n"},
@@ -49,11 +50,11 @@ var holds = []fault{
 var turns = []fault{
 	{"the next turn has the same token", sim.Tokens, 500, []edit{
 		{handoverGo, "		l.turns.next++\n", "		l.turns.next = token\n"},
-		{"mutex/term.go", "		first.next++\n", ""},
+		{termGo, "		first.next++\n", ""},
 	}},
 	{"a lease is handed on past its validity", sim.Truth, 3000, []edit{
 		{handoverGo, "|| !s.lasts(h.term, left) {", "{\n		_ = left"},
-		{"mutex/term.go", "	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {\n", "	if false {\n"},
+		{termGo, "	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {\n", "	if false {\n"},
 	}},
 	{"a turn takes tokens that were never got", sim.Truth, 500, []edit{
 		{handoverGo, "	if l.turns.next > a.want.Token &&", "	if false &&"},

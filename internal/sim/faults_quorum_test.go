@@ -13,7 +13,7 @@ const (
 	nodeGo    = "internal/sim/node.go"
 )
 
-var faults = slices.Concat(votes, tokens, releases, holds, turns)
+var faults = slices.Concat(votes, tokens, releases, holds, turns, asleep)
 
 // votes are faults in how answers are counted.
 var votes = []fault{
@@ -88,8 +88,9 @@ var tokens = []fault{
 	}},
 	{"nodes forget their counters with the lock", sim.Tokens, 1000, []edit{
 		{nodeGo, "	*c = counter{token, max(c.ends, now+term+n.w.plan.Life)}\n", "	*c = counter{token, now + term}\n"},
-		{nodeGo, "near := max(min(hint, stamp(now+reach)), stamp(now-reach))", "near := hint"},
+		{nodeGo, "near := max(min(hint, Stamp(now+reach)), Stamp(now-reach))", "near := hint"},
 	}},
+	{"clocks of clients are believed", sim.Tokens, 300, unclamped},
 }
 
 // releases are faults in how what is not needed is given back.
@@ -105,6 +106,12 @@ var releases = []fault{
 	}},
 	{"a release overtakes its acquire", sim.Quiet, 300, []edit{
 		{"backend/quorum/lane.go", "		<-v.before[node]\n", ""},
+	}},
+	{"an acquire is granted behind its release", sim.Quiet, 300, []edit{
+		{nodeGo, "	case n.buried(o):\n", "	case false:\n"},
+	}},
+	{"what was given back is asked for again", sim.Protocol, 300, []edit{
+		{retryGo, "	return errors.Is(err, backend.ErrHeld) || errors.Is", "	return errors.Is"},
 	}},
 	{"an owner is used again after its release", sim.Protocol, 300, []edit{
 		{"mutex/attempt.go", "	a.want.Owner = a.s.owners.next()\n	if a.s.waiter", "	if a.s.waiter"},

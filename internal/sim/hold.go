@@ -91,9 +91,10 @@ func (h *hold) check(m *mutex.Hold, ctx context.Context) bool {
 
 // lost is called when the hold's context ends by itself.
 func (h *hold) lost() {
-	now, valid := h.w.now(), h.validity()
+	now := h.w.now()
 	h.w.log.mu.Lock()
 	h.lostAt = now
+	valid := min(h.alarm, h.limit) // no timer runs while a machine sleeps
 	h.w.log.mu.Unlock()
 	if now > max(valid, h.told+ms/10) { // it may be over when it is told of
 		h.w.log.breach(Told, "%v ended at %v, and its holder was told at %v", h.owner, short(valid), short(now))
@@ -121,10 +122,17 @@ func (h *hold) unlocked(err error, kept time.Duration) {
 	case err == nil && !h.good:
 		h.w.log.breach(Truth, "%v was unlocked without an error after its end", h.owner)
 	case err == nil && !h.w.wasStopped(h.client, h.start, h.told): // else some of it had gone
-		h.kept = kept
+		h.keep(kept)
 	case errors.Is(err, mutex.ErrNotLocked):
 		h.w.log.breach(Truth, "%v is said not to be locked", h.owner)
 	}
+}
+
+// keep notes how long the key is to be kept, from when the lock was had.
+func (h *hold) keep(d time.Duration) {
+	h.w.log.mu.Lock()
+	defer h.w.log.mu.Unlock()
+	h.kept = d - h.w.clients[h.client].slept(h.told)
 }
 
 // resource is what a lock protects. It takes no token smaller than the largest it

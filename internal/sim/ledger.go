@@ -35,6 +35,7 @@ type attempt struct {
 	asked    time.Duration // when it was first acquired
 	start    time.Duration // of its first term
 	until    time.Duration // the end of its validity
+	alarm    time.Duration // the same by a clock that stands still in a sleep, as timers go by
 	first    backend.Token // of its first grant
 	token    backend.Token // of the last; all between belong to it
 	last     *hold         // the one of its holds that began last
@@ -98,19 +99,24 @@ func (l *ledger) granted(o owner, want, got backend.Lease) {
 		a.start, a.first = got.Start.Sub(l.w.begun), got.Token
 	}
 	a.token = max(a.token, got.Token)
-	until := got.Start.Sub(l.w.begun) + validity(min(got.TTL, want.TTL))
-	a.until = max(a.until, until)
+	until := a.extend(l.w, got.Start.Sub(l.w.begun), min(got.TTL, want.TTL))
 	l.mu.Unlock()
 	l.standing(o, until)
 }
 
 func (l *ledger) renewed(o owner, held backend.Lease) {
-	until := held.Start.Sub(l.w.begun) + validity(held.TTL)
 	l.mu.Lock()
-	a := l.at(o)
-	a.until = max(a.until, until)
+	until := l.at(o).extend(l.w, held.Start.Sub(l.w.begun), held.TTL)
 	l.mu.Unlock()
 	l.standing(o, until)
+}
+
+// extend takes a term that began then, and says when its validity ends.
+func (a *attempt) extend(w *world, start, ttl time.Duration) time.Duration {
+	end := start + validity(ttl)
+	until := end - w.clients[a.client].slept(start)
+	a.alarm, a.until = max(a.alarm, end), max(a.until, until)
+	return until
 }
 
 // validity is how much of a term may be relied on in numbers of its own: what

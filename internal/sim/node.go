@@ -21,7 +21,8 @@ type node struct {
 	past    []snapshot
 	born    time.Duration // since when it has forgotten nothing
 	down    bool
-	forgot  map[owner]bool // locks that it lost otherwise than by their term
+	forgot  map[owner]bool          // locks that it lost otherwise than by their term
+	dead    map[owner]time.Duration // owners that were released, and until when no grant may follow
 	waiting []*listener
 }
 
@@ -72,9 +73,12 @@ type reply struct {
 }
 
 func newNode(w *world, id int, p NodePlan) *node {
-	n := &node{w: w, id: id, rate: 1 + float64(p.Rate)/1e6, offset: p.Offset, born: -day, forgot: make(map[owner]bool)}
+	n := &node{w: w, id: id, rate: 1 + float64(p.Rate)/1e6, offset: p.Offset, born: -day, forgot: make(map[owner]bool), dead: make(map[owner]time.Duration)}
 	for i := range n.data.counters {
 		n.data.counters[i] = counter{p.Counter, day}
+		if w.plan.Fresh {
+			n.data.counters[i].ends = w.plan.Life
+		}
 	}
 	n.save()
 	return n
@@ -135,9 +139,12 @@ func (n *node) acquire(o owner, want backend.Lease, hint backend.Token, term tim
 		r.status, r.token = no, c.last
 		return r
 	}
+	if until, ok := n.dead[o]; ok && now < until {
+		n.w.log.breach(Quiet, "node %d grants lock %d to %v, which was released there", n.id, o.key, o)
+	}
 	token := max(c.last, want.Token)
 	if l.owner == none || c.last == 0 {
-		near := max(min(hint, stamp(now+reach)), stamp(now-reach))
+		near := max(min(hint, Stamp(now+reach)), Stamp(now-reach))
 		token = max(c.last+1, near, token)
 	}
 	*c = counter{token, max(c.ends, now+term+n.w.plan.Life)}
@@ -180,15 +187,17 @@ func (n *node) release(o owner, bury bool) reply {
 		*l = lock{}
 		n.tell(o.key)
 	}
+	n.dead[o] = 1000 * day // whoever sends no tombstone knows that nothing follows
 	if bury {
+		n.dead[o] = now + 2*maxTTL
 		n.data.tombs = append(n.data.tombs[:len(n.data.tombs):len(n.data.tombs)], tomb{o, now + 2*maxTTL})
 	}
 	n.save()
 	return r
 }
 
-// stamp is a clock as a token.
-func stamp(clock time.Duration) backend.Token { return backend.Token((epoch + clock).Microseconds()) }
+// Stamp is a clock as a token.
+func Stamp(clock time.Duration) backend.Token { return backend.Token((epoch + clock).Microseconds()) }
 
 // holds says until when the node keeps the owner's lock, zero if it does not, and
 // whether a fault ever took it away, or a part of its term.

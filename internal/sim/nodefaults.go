@@ -86,6 +86,7 @@ func (n *node) forget(d data) {
 			}
 		}
 	}
+	clear(n.dead)
 	n.data, n.born = d, n.w.now()
 	n.save()
 }

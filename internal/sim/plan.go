@@ -20,6 +20,10 @@ const (
 // covers the longest term, and the counters that were lost: 2 reach + 2 sway.
 const delay = maxTTL + maxTTL/100 + 2*ms + 4*sway
 
+// Shortest is the shortest Life of a counter that does not end while a node which
+// forgot it may be away.
+const Shortest = 2*delay + maxTTL
+
 // Mode is what kind of faults a plan has, and so what may be asked of it.
 type Mode int
 
@@ -58,6 +62,7 @@ type Plan struct {
 	Slow        int           // per cent of the messages that take up to two terms
 	Twice       int           // per cent that are sent twice
 	Life        time.Duration // how long a counter outlives its last use
+	Fresh       bool          // so do those that were there at first; else they stay for a day
 	Waiters     bool          // nodes tell of releases
 	Identify    bool          // nodes say who they are
 	Clocks      bool          // nodes that are ahead of the others do not count
@@ -112,7 +117,7 @@ func Make(seed int64) Plan {
 	p.NodeTimeout = 20*p.Latency + r.between(20*ms, 100*ms)
 	p.Slow = []int{0, 0, 2, 10}[r.n(4)]
 	p.Twice = []int{0, 0, 1, 5}[r.n(4)]
-	p.Life = []time.Duration{2*delay + maxTTL, day, day, day}[r.n(4)]
+	p.Life = []time.Duration{Shortest, day, day, day}[r.n(4)]
 	p.Waiters, p.Identify, p.Source = r.percent(70), r.percent(40), r.percent(10)
 	p.Clocks = p.Mode == Jump || r.percent(50)
 	for range size {
@@ -125,6 +130,7 @@ func Make(seed int64) Plan {
 		p.Faults = append(p.Faults, p.fault(&r))
 	}
 	p.Faults = append(p.Faults, p.own(&r)...)
+	p.later()
 	return p
 }
 
@@ -145,7 +151,7 @@ func (p *Plan) node(r *rolls) NodePlan {
 		case p.Life == day && p.Mode != Amnesia:
 			ahead = 2 * horizon
 		}
-		n.Counter = stamp(r.below(ahead))
+		n.Counter = Stamp(r.below(ahead))
 	}
 	return n
 }

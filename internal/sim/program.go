@@ -89,7 +89,7 @@ func (u *use) do(ctx context.Context, m *mutex.Leased) error {
 			time.Sleep(u.step.Work)
 			u.c.w.resources[u.step.Key].write(rec)
 		}
-		rec.end(time.Now(), !errors.Is(context.Cause(hctx), mutex.ErrLost))
+		rec.end(rec.reliable(), !errors.Is(context.Cause(hctx), mutex.ErrLost))
 		return nil
 	})
 	if rec != nil {

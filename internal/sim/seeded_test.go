@@ -25,6 +25,9 @@ type fault struct {
 // edit replaces a text that must be there exactly once.
 type edit struct{ file, old, new string }
 
+// root is the module's directory.
+const root = "../.."
+
 // builders is how many faults are compiled and run at a time.
 var builders = make(chan struct{}, runtime.NumCPU())
 
@@ -39,7 +42,7 @@ func TestSeededFaults(t *testing.T) {
 			t.Parallel()
 			builders <- struct{}{}
 			defer func() { <-builders }()
-			binary := build(t, t.Name()[strings.Index(t.Name(), "/")+1:], f.plant(t))
+			binary := build(t, t.Name()[strings.Index(t.Name(), "/")+1:], f.plant(t), here)
 			defer os.Remove(binary)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // a fault may hang it
 			defer cancel()
@@ -59,14 +62,13 @@ func TestSeededFaults(t *testing.T) {
 // plant writes the changed files and an overlay that puts them in place.
 func (f *fault) plant(t *testing.T) string {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	replace := make(map[string]string)
 	for i, e := range f.edits {
-		path := filepath.Join(root, filepath.FromSlash(e.file))
+		path, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(e.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		from := path
 		if replace[path] != "" {
 			from = replace[path]

@@ -47,6 +47,9 @@ func (p *Plan) smaller() (all []Plan) {
 			}
 		}
 	}
+	if p.Fresh {
+		with(func(q *Plan) { q.Fresh = false })
+	}
 	if p.Slow > 0 {
 		with(func(q *Plan) { q.Slow = 0 })
 	}
@@ -112,6 +115,8 @@ func (f *Fault) String() string {
 		return at + fmt.Sprintf("clients %b from nodes %b, way %d", f.Clients, f.Nodes, f.Way)
 	case Stop, Die:
 		return at + string(rune('A'+f.Client))
+	case Sleep:
+		return at + fmt.Sprintf("%c for %v", 'A'+f.Client, short(f.By))
 	}
 	return at + fmt.Sprintf("n%d by %v", f.Node, f.By.Round(time.Microsecond))
 }

@@ -16,6 +16,12 @@ func (w *world) cut(client, node int, way Way, now time.Duration) bool {
 	return false
 }
 
+// stops says whether the fault stops the client's process. Before and after it
+// sleeps, a machine stops its processes with its clocks running.
+func (f *Fault) stops(client int) bool {
+	return (f.Kind == Stop || f.Kind == Sleep) && f.Client == client
+}
+
 func (f *Fault) lasts(now time.Duration) bool { return f.At <= now && now < f.At+f.For }
 
 // until is the end of the longest fault of this kind that lasts now.
@@ -35,7 +41,7 @@ func (w *world) frozen(node int, now time.Duration) time.Duration {
 
 // stopped is when the client goes on, if it is stopped now.
 func (w *world) stopped(client int, now time.Duration) time.Duration {
-	return w.until(now, func(f *Fault) bool { return f.Kind == Stop && f.Client == client })
+	return w.until(now, func(f *Fault) bool { return f.stops(client) })
 }
 
 // lag is how much longer messages of the node take now.
@@ -62,7 +68,7 @@ func (w *world) death(client int) time.Duration {
 // wasStopped says whether the client was stopped at any time between two instants.
 func (w *world) wasStopped(client int, from, to time.Duration) bool {
 	for _, f := range w.plan.Faults {
-		if f.Kind == Stop && f.Client == client && f.At <= to && from <= f.At+f.For {
+		if f.stops(client) && f.At <= to && from <= f.At+f.For {
 			return true
 		}
 	}

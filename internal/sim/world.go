@@ -110,8 +110,11 @@ func (w *world) run() {
 		w.clients = append(w.clients, c)
 	}
 	for _, f := range w.plan.Faults {
-		if f.Kind >= Crash {
+		switch {
+		case f.Kind >= Crash:
 			w.after(f.At, func() { w.nodes[f.Node].suffer(f) })
+		case f.Kind == Sleep:
+			w.after(f.At, func() { w.clients[f.Client].suspend(f.By) })
 		}
 	}
 	var programs sync.WaitGroup

@@ -1,0 +1,37 @@
+package sim
+
+import "slices"
+
+// later draws what was thought of later, from a stream of its own: so Former is what
+// a seed made before.
+func (p *Plan) later() {
+	r := rollsOf(p.Seed, 10)
+	if r.percent(35) {
+		for range 1 + r.n(3) {
+			p.Faults = append(p.Faults, p.sleep(&r))
+		}
+	}
+	// A clock that leapt by hours leaves tokens behind that only a counter remembers.
+	leaps := p.Mode == Jump || p.Wild == Jumping
+	p.Fresh = r.percent(60) && p.Life < day && !leaps
+}
+
+// sleep draws a time for which a client's machine is suspended.
+func (p *Plan) sleep(r *rolls) Fault {
+	f := Fault{Kind: Sleep, Client: r.n(len(p.Clients)), At: r.below(horizon * 3 / 4), By: r.between(ms, p.TTL/2)}
+	if r.percent(50) {
+		f.By = r.between(p.TTL/2, 3*p.TTL)
+	}
+	if r.percent(60) {
+		f.For = r.below(100 * ms)
+	}
+	return f
+}
+
+// Former is the plan without what was thought of later.
+func (p Plan) Former() Plan {
+	q := p.clone()
+	q.Faults = slices.DeleteFunc(q.Faults, func(f Fault) bool { return f.Kind == Sleep })
+	q.Fresh = false
+	return q
+}
