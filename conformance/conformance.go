@@ -32,8 +32,10 @@ import (
 // Only New is required.
 type Harness struct {
 	// New returns a client of the backend, and leaves to t.Cleanup what has to
-	// be closed. Each case calls it once. The store behind may be new each time
-	// or one for all, a server that others use as well: the keys are unique.
+	// be closed. Each case calls it once, and once more for each client that is
+	// to end before the case does: t is the client's own then, and no *testing.T.
+	// The store behind may be new each time or one for all, a server that others
+	// use as well: the keys are unique.
 	New func(t testing.TB) backend.Backend
 
 	// Peer returns another client of the store behind b, as another process
@@ -175,7 +177,7 @@ func checks() []check {
 	return slices.Concat(
 		exclusionChecks, keyChecks, acquireChecks, termChecks, renewChecks, releaseChecks,
 		tokenChecks, raiseChecks, inputChecks, errorChecks, cancelChecks, waitChecks, lineChecks, historyChecks,
-		lostChecks, lateChecks, outageChecks,
+		lostChecks, lateChecks, endingChecks, outageChecks,
 	)
 }
 

@@ -24,7 +24,6 @@ var elsewhere = map[string]string{
 	"M36 waiting without a rest":                  "mutex TestPolicyThatDoesNotRestIsNoBusyLoop",
 	"M39 a restart judged by uptime alone":        "backend/redis TestJudgementOfWhatAServerForgot",
 	"M40 a node that counts since it has data":    "backend/redis TestForgetfulNodeDoesNotCount",
-	"M44 goroutines that stay":                    "mutex TestMain",
 	"M45 a race on a handle (with -race)":         "mutex TestManyUnlocksOfOneHoldSendOneRelease",
 	"M47 no longest hold":                         "mutex TestMaxHoldBoundsAHoldThatIsRenewed",
 }

@@ -14,6 +14,7 @@ type client struct {
 	*conn
 	acquire        func(context.Context, backend.Lease) (backend.Lease, error)
 	renew, release func(context.Context, backend.Lease) error
+	close          func()
 }
 
 func (c *client) Acquire(ctx context.Context, l backend.Lease) (backend.Lease, error) {
@@ -25,7 +26,7 @@ func (c *client) Release(ctx context.Context, l backend.Lease) error { return c.
 // badClient is the defect of a client.
 func badClient(spoil func(*client)) *defect {
 	return &defect{client: func(c *conn) backend.Backend {
-		bad := &client{c, c.Link.Acquire, c.Link.Renew, c.Link.Release}
+		bad := &client{conn: c, acquire: c.Link.Acquire, renew: c.Link.Renew, release: c.Link.Release}
 		spoil(bad)
 		return bad
 	}}

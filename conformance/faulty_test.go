@@ -15,6 +15,7 @@ type faulty struct {
 
 	acquire, wait  func(context.Context, backend.Lease) (backend.Lease, error)
 	renew, release func(context.Context, backend.Lease) error
+	close          func() // nil: nothing has to be closed
 
 	mu     sync.Mutex
 	calls  int

@@ -76,7 +76,8 @@ func minorityVerbs(t *trial) {
 }
 
 // soonAcquired takes a key that was just released. With as few nodes as are
-// needed, what was refused before may be in the way for a moment.
+// needed, what was refused before, or is released on the others only, may be in the
+// way for a moment.
 func (t *trial) soonAcquired(b backend.Backend) backend.Lease {
 	t.Helper()
 	for deadline := time.Now().Add(soon); ; time.Sleep(5 * time.Millisecond) {
@@ -141,13 +142,24 @@ func crashReleased(t *trial) {
 }
 
 func crashTokens(t *trial) {
-	last := t.rising(t.b, t.lease(long), 0)
+	last := t.soonRising(t.b, 0)
 	for range 2 {
 		t.crash()()
 		t.recovered()
-		last = t.rising(t.b, t.lease(long), last)
-		last = t.rising(t.peer, t.lease(long), last)
+		last = t.soonRising(t.b, last)
+		last = t.soonRising(t.peer, last)
 	}
+}
+
+// soonRising is rising during and after an outage.
+func (t *trial) soonRising(b backend.Backend, last backend.Token) backend.Token {
+	t.Helper()
+	got := t.soonAcquired(b)
+	if got.Token <= last {
+		t.Fatalf("token %d, want more than the %d before", got.Token, last)
+	}
+	t.release(b, got)
+	return got.Token
 }
 
 func (t *trial) forget() {
@@ -157,11 +169,11 @@ func (t *trial) forget() {
 }
 
 func forgetTokens(t *trial) {
-	last := t.rising(t.b, t.lease(long), 0)
+	last := t.soonRising(t.b, 0)
 	for range 2 {
 		t.forget()
-		last = t.rising(t.b, t.lease(long), last)
-		last = t.rising(t.peer, t.lease(long), last)
+		last = t.soonRising(t.b, last)
+		last = t.soonRising(t.peer, last)
 	}
 }
 
@@ -189,12 +201,12 @@ func (t *trial) moveClock(by time.Duration) {
 }
 
 func clockTokens(t *trial) {
-	last := t.rising(t.b, t.lease(long), 0)
+	last := t.soonRising(t.b, 0)
 	for _, by := range []time.Duration{time.Hour, -time.Hour, -time.Hour, time.Hour} {
 		t.moveClock(by)
 		t.recovered()
-		last = t.rising(t.b, t.lease(long), last)
-		last = t.rising(t.peer, t.lease(long), last)
+		last = t.soonRising(t.b, last)
+		last = t.soonRising(t.peer, last)
 	}
 }
 

@@ -28,11 +28,18 @@ func (p planted) harness() conformance.Harness {
 
 func faults() []planted {
 	return slices.Concat(holdFaults, termFaults, endFaults, tokenFaults, doorFaults, cancelFaults, waitFaults,
-		historyFaults, lostFaults, lateFaults, outageFaults)
+		historyFaults, lostFaults, lateFaults, endingFaults, outageFaults)
 }
 
 func harness(fault func(*faulty)) conformance.Harness {
-	return conformance.Harness{Around: synctest.Test, New: func(testing.TB) backend.Backend { return plant(fault) }} // record makes the bubbles
+	open := func(t testing.TB) backend.Backend {
+		f := plant(fault)
+		if f.close != nil {
+			t.Cleanup(f.close)
+		}
+		return f
+	}
+	return conformance.Harness{Around: synctest.Test, New: open} // record makes the bubbles
 }
 
 func TestPlantedFaults(t *testing.T) {

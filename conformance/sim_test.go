@@ -229,12 +229,16 @@ type conn struct {
 	store *store
 }
 
-func connect(s *store) backend.Backend {
+func connect(t testing.TB, s *store) backend.Backend {
 	c := &conn{faultlink.New(s), s}
-	if s.defect.client != nil {
-		return s.defect.client(c)
+	if s.defect.client == nil {
+		return c
 	}
-	return c
+	b := s.defect.client(c)
+	if bad, ok := b.(*client); ok && bad.close != nil {
+		t.Cleanup(bad.close)
+	}
+	return b
 }
 
 // connOf is the conn below a defective client.
@@ -249,10 +253,10 @@ func (c *conn) below() *conn { return c }
 func simulated(d defect) conformance.Harness {
 	return conformance.Harness{
 		Around: synctest.Test,
-		New: func(testing.TB) backend.Backend {
-			return connect(&store{rows: make(map[string]entry), defect: d})
+		New: func(t testing.TB) backend.Backend {
+			return connect(t, &store{rows: make(map[string]entry), defect: d})
 		},
-		Peer: func(_ testing.TB, b backend.Backend) backend.Backend { return connect(connOf(b).store) },
+		Peer: func(t testing.TB, b backend.Backend) backend.Backend { return connect(t, connOf(b).store) },
 		Faults: conformance.Faults{
 			LoseReply: func(_ testing.TB, b backend.Backend, l backend.Lease) { connOf(b).LoseReply(l.Owner) },
 			Hold:      func(_ testing.TB, b backend.Backend) func() { return connOf(b).Hold() },

@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ type trial struct {
 	short, late time.Duration
 
 	history history
-	atEnd   []func() // ends the faults that the case did not come to end
+	atEnd   []func() // ends the faults and the clients that the case did not come to end
 
 	mu     sync.Mutex
 	broken bool            // the rule has been printed
@@ -91,7 +92,7 @@ func (t *trial) announce() {
 // tidy ends what still waits, and releases whatever the case may have left on a
 // shared server.
 func (t *trial) tidy() {
-	for _, end := range t.atEnd {
+	for _, end := range slices.Backward(t.atEnd) {
 		end()
 	}
 	t.cancel()
