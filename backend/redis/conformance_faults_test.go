@@ -3,6 +3,7 @@ package redis_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/conformance"
@@ -34,17 +35,35 @@ func ours(f redistest.Flavour) bool {
 	return f != redistest.Miniredis && os.Getenv("DISTMUTEX_REDIS_SERVERS") == ""
 }
 
+// withClocks is the harness of clients, and of clocks that are moved: the one
+// server's, or those of as many as a quorum bears.
+func withClocks(t testing.TB, servers []*redistest.Server, open func(testing.TB) backend.Backend) conformance.Harness {
+	h := conformance.Harness{
+		New:  open,
+		Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return open(t) },
+	}
+	wrong := servers[:max(1, len(servers)/2)]
+	for _, s := range wrong {
+		if err := s.FixedClock(); err != nil {
+			t.Logf("MoveClock is not offered: %v", err)
+			return h
+		}
+	}
+	h.Faults.MoveClock = func(_ testing.TB, _ backend.Backend, by time.Duration) {
+		for _, s := range wrong {
+			s.MoveClock(by)
+		}
+	}
+	return h
+}
+
 // underFaults is the harness of clients, each with proxies, and of what befalls
 // the servers: one that has its data on disk, or a quorum, of which one forgets
 // and two stand still at most.
-func underFaults(servers []*redistest.Server, connect func(t testing.TB, addrs []string) backend.Backend) conformance.Harness {
-	client := func(t testing.TB) backend.Backend {
+func underFaults(t testing.TB, servers []*redistest.Server, connect func(t testing.TB, addrs []string) backend.Backend) conformance.Harness {
+	h := withClocks(t, servers, func(t testing.TB) backend.Backend {
 		return through(t, servers, func(addrs []string) backend.Backend { return connect(t, addrs) })
-	}
-	h := conformance.Harness{
-		New:  client,
-		Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return client(t) },
-	}
+	})
 	h.Faults.LoseReply = func(_ testing.TB, b backend.Backend, l backend.Lease) {
 		for _, way := range b.(*remote).ways {
 			way.LoseReply(1, l.Owner)

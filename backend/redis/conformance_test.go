@@ -10,7 +10,7 @@ import (
 	"github.com/distmutex/distmutex/internal/redistest"
 )
 
-// The faults befall one flavour alone: proxies between make a run take three
+// Most faults befall one flavour alone: proxies between make a run take three
 // times as long.
 func TestConformance(t *testing.T) {
 	everyFlavour(t, func(t *testing.T, f redistest.Flavour) {
@@ -22,7 +22,8 @@ func TestConformance(t *testing.T) {
 		if ours(f) {
 			args = redistest.Durable()
 		}
-		conformance.Run(t, exempt(underFaults(redistest.Start(t, f, 1, args...), func(t testing.TB, addrs []string) backend.Backend {
+		servers := redistest.StartClocked(t, f, 1, args...)
+		conformance.Run(t, exempt(underFaults(t, servers, func(t testing.TB, addrs []string) backend.Backend {
 			return over(t, goredis.NewClient(&goredis.Options{Addr: addrs[0]}))
 		}), f))
 	})
@@ -38,14 +39,27 @@ func TestConformanceOfAStrictClient(t *testing.T) {
 }
 
 func conform(t *testing.T, f redistest.Flavour, edit func(*goredis.Options)) {
-	s := redistest.Start(t, f, 1)[0]
-	open := func(t testing.TB) backend.Backend {
-		o := &goredis.Options{Addr: s.Addr}
+	servers := redistest.StartClocked(t, f, 1)
+	conformance.Run(t, exempt(withClocks(t, servers, func(t testing.TB) backend.Backend {
+		o := &goredis.Options{Addr: servers[0].Addr}
 		edit(o)
 		return over(t, goredis.NewClient(o))
-	}
-	conformance.Run(t, exempt(conformance.Harness{
-		New:  open,
-		Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return open(t) },
-	}, f))
+	}), f))
+}
+
+// Five servers of each flavour, of which one forgets and two stand still or have
+// wrong clocks at most.
+func TestQuorumConformance(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		servers := redistest.StartClocked(t, f, members)
+		connect := func(t testing.TB, addrs []string) backend.Backend { return quorumOf(t, addrs) }
+		if f == redistest.Flavours()[0] {
+			conformance.Run(t, exempt(underFaults(t, servers, connect), f))
+			return
+		}
+		conformance.Run(t, exempt(withClocks(t, servers, func(t testing.TB) backend.Backend {
+			return connect(t, redistest.Addrs(servers))
+		}), f))
+	})
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/backend/redis"
-	"github.com/distmutex/distmutex/conformance"
 	"github.com/distmutex/distmutex/internal/redistest"
 )
 
@@ -64,25 +63,6 @@ func declare(t testing.TB, q *redis.Quorum) {
 	if err := q.DeclareNew(t.Context()); err != nil && !errors.Is(err, redis.ErrNotNew) {
 		t.Fatal(err)
 	}
-}
-
-// The faults befall five servers of one flavour; of the others, one server in
-// TestConformance.
-func TestQuorumConformance(t *testing.T) {
-	five(t, func(t *testing.T, servers []*redistest.Server) {
-		f := servers[0].Flavour
-		if f == redistest.Flavours()[0] {
-			conformance.Run(t, exempt(underFaults(servers, func(t testing.TB, addrs []string) backend.Backend {
-				return quorumOf(t, addrs)
-			}), f))
-			return
-		}
-		open := func(t testing.TB) backend.Backend { return quorumOf(t, redistest.Addrs(servers)) }
-		conformance.Run(t, exempt(conformance.Harness{
-			New:  open,
-			Peer: func(t testing.TB, _ backend.Backend) backend.Backend { return open(t) },
-		}, f))
-	})
 }
 
 func TestNewQuorumRefusesBadInput(t *testing.T) {
