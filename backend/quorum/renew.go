@@ -91,6 +91,9 @@ func (p *poll) run() error {
 }
 
 func (p *poll) count() error {
+	if err := p.ctx.Err(); err != nil {
+		return p.q.failed(p.op, p.key, err) // be the answers ever so quick
+	}
 	agreed, lost, open := 0, 0, len(p.nodes)
 	for {
 		switch {
