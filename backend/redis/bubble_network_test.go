@@ -5,7 +5,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"testing"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // network is one process's way to a server in a bubble.
@@ -18,6 +22,17 @@ type network struct {
 	slow   time.Duration        // what a piece takes at most
 	silent time.Time            // nothing arrives before
 	lose   int                  // so many answers that come next
+}
+
+// client is a process's. While go-redis sleeps, or makes a round trip, with a mutex
+// for which another goroutine waits, no time passes: so it must not.
+func (n *network) client(t *testing.T) *goredis.Client {
+	return worst(t, "127.0.0.1:6379", func(o *goredis.Options) {
+		o.Dialer, o.PoolSize = n.dial, 20
+		o.MaxRetries, o.ReadTimeout, o.DialTimeout = 1, 300*time.Millisecond, 300*time.Millisecond
+		o.DisableIdentity, o.DialerRetries = true, 1
+		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	})
 }
 
 // trouble befalls a network.
@@ -93,17 +108,21 @@ type piece struct {
 // carry brings what is read from one end to the other, then closes both.
 func (s *stream) carry(from, to net.Conn, answers bool) {
 	defer s.both.Done()
-	defer from.Close()
+	defer from.Close() // which ends the reading
 	pieces := make(chan piece, 1000)
 	go func() {
 		defer close(pieces)
-		for last := time.Now(); ; {
+		defer from.Close() // who writes must not wait: it may have a mutex, and then no time passes
+		last := time.Now()
+		for greeting := true; ; greeting = false {
 			b := make([]byte, 4096)
 			k, err := from.Read(b)
-			if err != nil || answers && s.loses() {
+			if err != nil || !greeting && answers && s.loses() {
 				return
 			}
-			last = s.due(last)
+			if !greeting { // of which go-redis waits for the answer with a mutex
+				last = s.due(last)
+			}
 			pieces <- piece{b[:k], last}
 		}
 	}()

@@ -22,7 +22,8 @@ const beat = 3 * time.Second
 type hub struct {
 	client goredis.UniversalClient
 	name   string
-	inbox  string // the channel on which this hub alone hears
+	inbox  string          // the channel on which this hub alone hears
+	gone   func(id uint64) // called with mu held: a waiter that has gone was passed a lock
 	log    *slog.Logger
 	beat   time.Duration
 	ctx    context.Context
@@ -47,7 +48,7 @@ type topic struct {
 
 func newHub(b *Backend) *hub {
 	h := &hub{client: b.client, name: b.name, log: b.log, beat: beat, kick: make(chan struct{}, 1), topics: make(map[string]*topic)}
-	h.inbox = inboxPrefix + crand.Text()
+	h.inbox, h.gone = inboxPrefix+crand.Text(), b.decline
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
@@ -175,7 +176,9 @@ func (h *hub) deliver(m any) {
 			return
 		}
 		if m.Channel == h.inbox {
-			t.pass(m.Payload)
+			if id := t.pass(m.Payload); id != 0 {
+				h.gone(id)
+			}
 			return
 		}
 	default:

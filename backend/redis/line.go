@@ -23,33 +23,69 @@ const (
 	farPlaces = 32          // from here on, those in line poll seldom
 	farther   = 4           // that is so many times as seldom
 	lineLife  = time.Minute // of a line, after the last who came or polled
+	strayLife = time.Hour   // for which an entry is known whose Release failed
 )
 
 // places are the entries in lines that a Release has to take out.
 type places struct {
-	mu sync.Mutex
-	m  map[laneID]string
+	mu    sync.Mutex
+	m     map[laneID]place
+	stray map[uint64]backend.Lease // by id: those whose Release failed
 }
 
-func (p *places) enter(l backend.Lease, entry string) {
+// place is a waiter's entry.
+type place struct {
+	id   uint64
+	text string
+}
+
+func (p *places) enter(l backend.Lease, id uint64, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.m == nil {
-		p.m = make(map[laneID]string)
+		p.m, p.stray = make(map[laneID]place), make(map[uint64]backend.Lease)
 	}
-	p.m[laneID{l.Key, l.Owner}] = entry
+	p.m[laneID{l.Key, l.Owner}] = place{id, text}
 }
 
 func (p *places) of(l backend.Lease) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.m[laneID{l.Key, l.Owner}]
+	return p.m[laneID{l.Key, l.Owner}].text
 }
 
 func (p *places) leave(l backend.Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.m, laneID{l.Key, l.Owner})
+	p.remove(l)
+}
+
+// remove is called with p.mu held.
+func (p *places) remove(l backend.Lease) {
+	id := laneID{l.Key, l.Owner}
+	delete(p.stray, p.m[id].id)
+	delete(p.m, id)
+}
+
+// remain notes that the entry of a lease may have outlived its Release.
+func (p *places) remain(l backend.Lease) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.m[laneID{l.Key, l.Owner}]
+	if _, known := p.stray[e.id]; !ok || known {
+		return
+	}
+	l.Token = 0
+	p.stray[e.id] = l
+	time.AfterFunc(strayLife, func() { p.leave(l) })
+}
+
+// remaining is the lease of an entry that outlived its Release.
+func (p *places) remaining(id uint64) (backend.Lease, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, ok := p.stray[id]
+	return l, ok
 }
 
 // given is a lock that was passed to a waiter.
@@ -59,23 +95,27 @@ type given struct {
 	at    time.Time // by the server's clock
 }
 
-// pass hands on what a message says. It is called with hub.mu held.
-func (t *topic) pass(message string) {
+// pass hands on what a message says. If the waiter has gone, that is its number.
+// It is called with hub.mu held.
+func (t *topic) pass(message string) (gone uint64) {
 	words := strings.Fields(message)
 	if len(words) != 4 {
-		return
+		return 0
 	}
 	var n [4]uint64
 	for i, word := range words {
 		var err error
 		if n[i], err = strconv.ParseUint(word, 10, 53); err != nil {
-			return
+			return 0
 		}
 	}
-	if w := t.waiters[n[0]]; w != nil {
-		w.given = given{backend.Token(n[1]), min(time.Duration(n[2]), passedTerm/time.Millisecond) * time.Millisecond, time.UnixMicro(int64(n[3]))}
-		w.wake()
+	w := t.waiters[n[0]]
+	if w == nil {
+		return n[0]
 	}
+	w.given = given{backend.Token(n[1]), min(time.Duration(n[2]), passedTerm/time.Millisecond) * time.Millisecond, time.UnixMicro(int64(n[3]))}
+	w.wake()
+	return 0
 }
 
 // taken is what the waiter was passed since the last call, if anything.
@@ -135,7 +175,7 @@ func (b *Backend) standOnce(ctx context.Context, want backend.Lease, w *waiter, 
 	entry := ""
 	if w.live() {
 		entry = fmt.Sprintf("%d %s %d %d %s", w.id, w.hub.inbox, want.TTL.Milliseconds(), int64(want.Token), want.Owner)
-		b.places.enter(want, entry)
+		b.places.enter(want, w.id, entry)
 	}
 	owner := &secret{owner: want.Owner}
 	return b.ask(ctx, want, owner, func(ctx context.Context) (reply, error) {
@@ -186,6 +226,16 @@ func (b *Backend) passOn(ctx context.Context, held backend.Lease, keep time.Dura
 		passedTerm.Milliseconds(), (b.maxTTL + counterLife).Milliseconds())
 	if err == nil {
 		b.places.leave(held)
+	} else {
+		b.places.remain(held)
 	}
 	return r, err
+}
+
+// decline releases a lock that was passed to a waiter which has gone, if that was
+// to leave the line and could not: else all others would wait until its term ends.
+func (b *Backend) decline(id uint64) {
+	if l, ok := b.places.remaining(id); ok {
+		b.undo(l)
+	}
 }

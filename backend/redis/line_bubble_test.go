@@ -14,7 +14,6 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/distmutex/distmutex/backend/redis"
 	"github.com/distmutex/distmutex/internal/redistest"
@@ -100,12 +99,7 @@ func (b *bubble) storm(t *testing.T) {
 	all.Go(func() { b.crash(trouble, crashes) })
 	for range 3 {
 		n := &network{bubble: b, dice: rand.New(rand.NewPCG(b.dice.Uint64(), 2))}
-		backend := newBackend(t, worst(t, "127.0.0.1:6379", func(o *goredis.Options) {
-			o.Dialer, o.PoolSize = n.dial, 20
-			// It would hold a lock over a round trip, in which no time passes.
-			o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-			o.MaxRetries, o.ReadTimeout, o.DialTimeout = 1, 300*time.Millisecond, 300*time.Millisecond
-		}))
+		backend := newBackend(t, n.client(t))
 		weather := rand.New(rand.NewPCG(b.dice.Uint64(), 3))
 		all.Go(func() { n.trouble(trouble, weather) })
 		for range 5 {
@@ -151,13 +145,21 @@ func (st *storm) wentOn(t *testing.T, last time.Time, ctx context.Context) {
 func (b *bubble) crash(ctx context.Context, dice *rand.Rand) {
 	for ctx.Err() == nil {
 		pause(ctx, time.Duration(dice.Int64N(int64(10*time.Second))))
-		b.mu.Lock()
-		b.down = true
-		b.mu.Unlock()
-		b.server.Close()
+		b.stop()
 		pause(ctx, time.Duration(dice.Int64N(int64(time.Second))))
-		b.mu.Lock()
-		b.down = false
-		b.mu.Unlock()
+		b.start()
 	}
+}
+
+func (b *bubble) stop() {
+	b.mu.Lock()
+	b.down = true
+	b.mu.Unlock()
+	b.server.Close()
+}
+
+func (b *bubble) start() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.down = false
 }

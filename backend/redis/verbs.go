@@ -91,10 +91,15 @@ func (b *Backend) sweep(want backend.Lease) {
 		b.lanes.drop(want)
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // not waited for
 	want.Token = 0
-	_, _ = b.release(ctx, want) // that failing too, the term ends it
+	b.undo(want)
+}
+
+// undo releases without waiting for it. That failing, the term ends it.
+func (b *Backend) undo(l backend.Lease) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = b.release(ctx, l)
 }
 
 // send runs a command in the owner's lane: behind what an earlier call left on
