@@ -141,14 +141,15 @@ func FuzzReplies(f *testing.F) {
 		f.Add([]byte(":1\r\n"), []byte(s))
 	}
 	f.Add([]byte("+0\r\n"), []byte("$1\r\n1\r\n"))
+	f.Add([]byte("+0\r\n"), []byte(":1\r\n"))
 	f.Fuzz(func(t *testing.T, answer, native []byte) {
 		v, rest, ok := value(answer)
-		_, more, whole := value(native)
+		own, more, whole := value(native)
 		if !ok || !whole || len(rest)+len(more) > 0 {
 			return // a broken answer ends the connection, in go-redis
 		}
 		for _, plain := range []bool{false, true} {
-			said := said{v: v, plain: plain, native: !bytes.HasPrefix(native, []byte("-"))}
+			said := said{v: v, plain: plain, native: !bytes.HasPrefix(native, []byte("-")), deleted: own == int64(1)}
 			hear(t, liar{answer, native}, said)
 		}
 	})

@@ -4,9 +4,10 @@ import "strconv"
 
 // said is an answer, and what it can mean.
 type said struct {
-	v      any
-	plain  bool
-	native bool // it may have taken the server to have native commands
+	v       any
+	plain   bool
+	native  bool // it may have taken the server to have native commands
+	deleted bool // a native command says that it has deleted the lock
 }
 
 // means lists what a verb may take the answer for, by doc/wire.md.
@@ -17,6 +18,9 @@ func (s said) means(verb string) []string {
 	}
 	if s.plain || s.native {
 		all = append(all, s.command(verb)...)
+	}
+	if s.plain && s.deleted && verb == "release" {
+		all = append(all, "done")
 	}
 	return all
 }
