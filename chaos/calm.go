@@ -7,6 +7,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/distmutex/distmutex/chaos/internal/network"
 )
 
 // enough is how many turns each worker has in the calm.
@@ -68,8 +70,8 @@ func (w *world) starving(before map[string]int) (waiting []string) {
 // lineLife is how long a line outlasts the last who came or asked.
 const lineLife = time.Minute
 
-// residue looks for what is left when everybody has gone: locks, before the last
-// of them would have ended by themselves; lines in which somebody stood since the
+// residue looks for what is left when everybody has gone: locks, as soon as those
+// of the faults have ended by themselves; lines in which somebody stood since the
 // faults were over; and what would never go.
 func (w *world) residue(calm int64) (problems []string) {
 	if !w.own() {
@@ -79,7 +81,10 @@ func (w *world) residue(calm int64) (problems []string) {
 	if w.Nodes == 1 && w.Mode == beyond {
 		longer = 8 * w.TTL // for which a clock that was set back prolongs what is there
 	}
-	time.Sleep(w.TTL/4 + longer)
+	// A message that was late to a node which forgot, or copied another, in the
+	// meantime makes a lock that nobody releases.
+	faulty := time.Duration(calm-w.clock.Now()) + network.Latest + w.TTL
+	time.Sleep(max(w.TTL/4, faulty) + longer)
 	for i := range w.Nodes {
 		left, err := ask(w.host(i), leftover)
 		if err != nil {
