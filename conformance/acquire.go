@@ -73,6 +73,7 @@ func repeatRenews(t *trial) {
 		if !ok {
 			return stalled
 		}
+		granted := time.Now()
 		sleepUntil(first.Start.Add(term * 6 / 10))
 		began := time.Now()
 		_, err := t.tryAcquire(t.b, first)
@@ -82,7 +83,7 @@ func repeatRenews(t *trial) {
 		if err != nil {
 			t.Fatalf("Acquire repeated %v before the end of validity: %v, want a grant", time.Until(first.Until()), err)
 		}
-		sleepUntil(first.Start.Add(term * 12 / 10))
+		sleepUntil(surelyOver(granted, term))
 		return t.refusedUntil(began.Add(term - backend.Drift(term)))
 	})
 }

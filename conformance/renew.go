@@ -62,7 +62,7 @@ func renewLonger(t *trial) {
 		if err != nil {
 			return t.refusedUntil(held.Until())
 		}
-		sleepUntil(held.Start.Add(term * 12 / 10))
+		sleepUntil(surelyOver(time.Now(), term))
 		t.refused(t.peer)
 		t.release(t.b, longer)
 		return judged

@@ -67,8 +67,7 @@ func (t *trial) lapsed(term time.Duration) (backend.Lease, bool) {
 	t.Helper()
 	held, ok := t.brief(t.b, t.lease(term))
 	if ok {
-		// Counted from the answer: then the server's term is over as well.
-		time.Sleep(term + t.late + backend.Drift(term) + 10*time.Millisecond)
+		sleepUntil(surelyOver(time.Now(), term).Add(t.late))
 	}
 	return held, ok
 }
@@ -81,6 +80,12 @@ func (t *trial) next(b backend.Backend) (backend.Lease, bool) {
 		t.Fatalf("Acquire after the end of the term: %v, want a grant", err)
 	}
 	return got, err == nil
+}
+
+// surelyOver is when a term has ended of which the answer came at a time: for the
+// server as well, which may have begun it as late as that.
+func surelyOver(answered time.Time, term time.Duration) time.Time {
+	return answered.Add(term + backend.Drift(term) + 10*time.Millisecond)
 }
 
 func sleepUntil(at time.Time) { time.Sleep(time.Until(at)) }
