@@ -11,9 +11,10 @@ import (
 	"github.com/distmutex/distmutex/backend"
 )
 
-// lock gets the lock of key, or says why not. It is all of Lock, TryLock, Hold
+// lock gets the lock of l, or says why not. It is all of Lock, TryLock, Hold
 // and TryHold.
-func (s *Session) lock(ctx context.Context, key string, try, byLock bool) (h *Hold, err error) {
+func (s *Session) lock(ctx context.Context, l *Leased, try, byLock bool) (h *Hold, err error) {
+	key := l.key
 	if err := backend.ValidateKey(key); err != nil {
 		return nil, err
 	}
@@ -24,7 +25,7 @@ func (s *Session) lock(ctx context.Context, key string, try, byLock bool) (h *Ho
 	ctx, end := s.observe(ctx, Event{Op: OpLock, Key: key, Try: try})
 	defer func() { end(err) }()
 
-	a := &attempt{s: s, key: key, try: try, byLock: byLock}
+	a := &attempt{s: s, l: l, key: key, try: try, byLock: byLock}
 	a.call = callCtx{Context: ctx, closing: s.closing} // Close ends it too
 	defer a.call.stop()
 	if h, err = a.run(&a.call); err != nil {
@@ -36,6 +37,7 @@ func (s *Session) lock(ctx context.Context, key string, try, byLock bool) (h *Ho
 // attempt is one call of Lock and the state of its attempts.
 type attempt struct {
 	s           *Session
+	l           *Leased
 	key         string
 	try, byLock bool
 	call        callCtx
@@ -82,19 +84,21 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 		return nil, ctx.Err()
 	}
 	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
-	for {
+	for wait := !a.try && a.l.queues.Load(); ; wait = false {
 		if err := a.over(ctx); err != nil {
 			return nil, err // nothing more is sent
 		}
-		t, err := a.acquire(ctx)
-		if err == nil {
-			return a.begin(ctx, g, t)
+		if !wait {
+			t, err := a.acquire(ctx)
+			if err == nil {
+				return a.begin(ctx, g, t)
+			}
+			if a.try || !errors.Is(err, ErrHeld) {
+				return nil, err
+			}
+			a.contended = true
 		}
-		if a.try || !errors.Is(err, ErrHeld) {
-			return nil, err
-		}
-		a.contended = true
-		t, err = a.wait(ctx)
+		t, err := a.wait(ctx)
 		if err == nil && t.good {
 			return a.begin(ctx, g, t)
 		}
@@ -135,6 +139,9 @@ func (a *attempt) acquire(ctx context.Context) (term, error) {
 	return a.term(got), nil
 }
 
+// atOnce is how long a Wait takes that did not have to wait.
+const atOnce = time.Millisecond
+
 // wait waits for a chance, with a new owner. It returns a good term if that is
 // a grant already, else the attempt goes on with an Acquire.
 func (a *attempt) wait(ctx context.Context) (term, error) {
@@ -159,9 +166,11 @@ func (a *attempt) wait(ctx context.Context) (term, error) {
 	default:
 		return term{}, a.rest(ctx)
 	}
-	if a.hasty++; time.Since(a.want.Start) > 10*time.Millisecond {
+	took := time.Since(a.want.Start)
+	if a.hasty++; took > 10*time.Millisecond {
 		a.hasty = 0
 	}
+	a.l.queues.Store(got.TTL > 0 && took > atOnce)
 	if got.TTL <= 0 {
 		a.want.Ticket = got.Ticket
 		return term{}, nil
