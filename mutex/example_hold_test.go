@@ -53,9 +53,9 @@ func ExampleHold_Lost() {
 }
 
 func ExampleHold_Err() {
-	m, _ := mutex.New(memory.New(nil), "report", &mutex.Options{TTL: 20 * time.Millisecond, MaxHold: 50 * time.Millisecond})
+	m, _ := mutex.New(memory.New(nil), "report", &mutex.Options{TTL: 200 * time.Millisecond, MaxHold: 250 * time.Millisecond})
 	h, _ := m.Hold(context.Background())
-	time.Sleep(60 * time.Millisecond) // a holder that hangs
+	time.Sleep(300 * time.Millisecond) // a holder that hangs
 	fmt.Println(h.Err())
 	// Output: lost "report": max_hold
 }
