@@ -51,6 +51,7 @@ func (r *record) fill(rep report, server info) {
 		v[name+" max"] = quantile(samples, 1)
 	}
 	v["in pings"] = v["handover median"] / v["ping median"]
+	v["in rested pings"] = v["handover median"] / v["rested ping median"]
 	r.fillServer(server)
 	for name := range v {
 		if math.IsNaN(v[name]) || math.IsInf(v[name], 0) {

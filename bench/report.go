@@ -33,6 +33,8 @@ var (
 	handoverTail = column{head: "99 %, µs", key: "handover p99", unit: 1}
 	ping         = column{head: "PING, µs", key: "ping median", unit: 1}
 	inPings      = column{head: "× PING", key: "in pings", unit: 1, digits: 1}
+	rested       = column{head: "PING after as long a rest, µs", key: "rested ping median", unit: 1}
+	inRested     = column{head: "× that", key: "in rested pings", unit: 1, digits: 1}
 
 	goroutines     = column{head: "goroutines", key: "goroutines", unit: 1}
 	heapEach       = column{head: "heap bytes each", key: "heap each", unit: 1}

@@ -43,10 +43,10 @@ var scenarios = []scenario{
 		job: spec{Job: "cycles", Clients: 1, Goroutines: 1}, columns: contendColumns},
 	{name: "hold", what: "64 processes, one key, 5 ms hold (200/s possible)", peers: onServer, servers: 1, processes: 64, length: 4 * time.Second,
 		job: spec{Job: "cycles", Clients: 1, Goroutines: 1, Hold: 5 * time.Millisecond}, columns: contendColumns},
-	{name: "crowd", what: "512 clients in 64 processes, one key, 5 ms hold", peers: []string{bare, redislockPeer, ours}, servers: 1, processes: 64, length: 4 * time.Second,
+	{name: "crowd", what: "512 clients in 64 processes, one key, 5 ms hold", peers: []string{bare, redislockPeer, ours}, servers: 1, processes: 64, length: 12 * time.Second,
 		job: spec{Job: "cycles", Clients: 8, Goroutines: 1, Hold: 5 * time.Millisecond}, columns: contendColumns},
 	{name: "handover", what: "hand-over between two processes: from before Unlock to after the other's Lock", peers: onServer, servers: 1, processes: 2,
-		job: spec{Job: "handover", Clients: 1, Goroutines: 1}, columns: []column{handover, handoverTail, ping, inPings}},
+		job: spec{Job: "handover", Clients: 1, Goroutines: 1}, columns: []column{handover, handoverTail, ping, inPings, rested, inRested}},
 
 	nodeScenario("nodes", "5 nodes, 1 goroutine, free key", nil),
 	nodeScenario("dead1", "5 nodes, one dead", func(s *servers) { s.all[0].Kill() }),
