@@ -21,9 +21,10 @@ type hold struct {
 	key   string // empty while spare
 	owner string
 	token backend.Token
-	until time.Time   // when the term ends
-	timer *time.Timer // rings then, or earlier if the term was started anew
-	line  list.List   // of *waiter
+	until time.Duration // when the term ends, by Backend.now
+	timer *time.Timer
+	rings time.Duration // when the timer does: then at the latest; zero if it is not set
+	line  list.List     // of *waiter
 }
 
 type waiter struct {
@@ -33,10 +34,10 @@ type waiter struct {
 
 // at returns who holds key now, or nil. A term that has passed has ended, even
 // if its timer is late.
-func (b *Backend) at(s *shard, key string, now time.Time) *hold {
+func (b *Backend) at(s *shard, key string, now time.Duration) *hold {
 	h := s.holds[key]
-	if h != nil && !now.Before(h.until) {
-		h = b.pass(s, h, now)
+	if h != nil && now >= h.until {
+		h = b.pass(s, h)
 	}
 	return h
 }
@@ -52,10 +53,11 @@ func (s *shard) open(key string) *hold {
 }
 
 // try grants a key that is free or already the owner's.
-func (b *Backend) try(s *shard, want backend.Lease, now time.Time) (backend.Lease, error) {
+func (b *Backend) try(s *shard, want backend.Lease) (backend.Lease, error) {
 	if want.Start.IsZero() {
-		want.Start = now
+		want.Start = time.Now()
 	}
+	now := b.now()
 	switch h := b.at(s, want.Key, now); {
 	case h == nil:
 		var ok bool
@@ -72,22 +74,25 @@ func (b *Backend) try(s *shard, want backend.Lease, now time.Time) (backend.Leas
 	return want, nil
 }
 
-// grant makes want the holder of h.
-func (b *Backend) grant(s *shard, h *hold, want backend.Lease, now time.Time) {
-	h.owner, h.token, h.until = want.Owner, want.Token, now.Add(want.TTL)
-	if h.timer == nil {
+// grant makes want the holder of h. The timer is left as it is if it rings in
+// time: so locking and unlocking a key sets none.
+func (b *Backend) grant(s *shard, h *hold, want backend.Lease, now time.Duration) {
+	h.owner, h.token, h.until = want.Owner, want.Token, now+want.TTL
+	switch {
+	case h.timer == nil:
 		h.timer = time.AfterFunc(want.TTL, func() { b.ring(s, h) })
-	} else {
+	case h.rings == 0 || h.rings > h.until:
 		h.timer.Reset(want.TTL)
+	default:
+		return
 	}
+	h.rings = h.until
 }
 
 // extend starts the term of the holder anew, never shortens it, and lifts its
 // token to l's.
-func (b *Backend) extend(h *hold, l backend.Lease, now time.Time) {
-	if until := now.Add(l.TTL); until.After(h.until) {
-		h.until = until
-	}
+func (b *Backend) extend(h *hold, l backend.Lease, now time.Duration) {
+	h.until = max(h.until, now+l.TTL)
 	if l.Token > h.token {
 		h.token = l.Token
 		b.reach(l.Token)
@@ -96,7 +101,7 @@ func (b *Backend) extend(h *hold, l backend.Lease, now time.Time) {
 
 // pass ends a hold: the key goes to the head of the line, else it is free and
 // pass returns nil.
-func (b *Backend) pass(s *shard, h *hold, now time.Time) *hold {
+func (b *Backend) pass(s *shard, h *hold) *hold {
 	for head := h.line.Front(); head != nil; head = h.line.Front() {
 		w := h.line.Remove(head).(*waiter)
 		token, ok := b.next(w.want.Token)
@@ -104,15 +109,18 @@ func (b *Backend) pass(s *shard, h *hold, now time.Time) *hold {
 			close(w.granted)
 			continue
 		}
-		w.want.Token, w.want.Start = token, now
-		b.grant(s, h, w.want, now)
+		w.want.Token, w.want.Start = token, time.Now()
+		b.grant(s, h, w.want, w.want.Start.Sub(b.born))
 		w.granted <- w.want
 		return h
 	}
 	delete(s.holds, h.key)
-	h.timer.Stop()
 	h.key, h.owner = "", ""
-	s.spare = h
+	if s.spare == nil {
+		s.spare = h
+	} else {
+		h.timer.Stop()
+	}
 	return nil
 }
 
@@ -120,14 +128,16 @@ func (b *Backend) pass(s *shard, h *hold, now time.Time) *hold {
 func (b *Backend) ring(s *shard, h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	switch left := h.until.Sub(now); {
-	case h.key == "": // released before this timer could be stopped
-	case left > 0:
-		h.timer.Reset(left)
-	default:
-		b.pass(s, h, now)
+	h.rings = 0
+	if h.key == "" {
+		return // spare, or released before the timer could be stopped
 	}
+	if left := h.until - b.now(); left > 0 {
+		h.timer.Reset(left)
+		h.rings = h.until
+		return
+	}
+	b.pass(s, h)
 }
 
 // errSpent: a token too large to be valid is not handed out. Only a floor near

@@ -21,19 +21,21 @@ type Options struct {
 }
 
 // Backend is a backend.Backend and a backend.Waiter. It has no goroutine and
-// nothing to close: one timer for each held key is all that runs.
+// nothing to close: one timer for each held key, and a few left over from keys
+// that were, is all that runs.
 //
 // A lease ends on time, whether or not anybody looks. A key that nobody holds
 // takes no memory.
 type Backend struct {
 	seed   maphash.Seed
+	born   time.Time
 	last   atomic.Int64 // the largest token so far, of any key, so that none needs a counter
 	shards [64]shard
 }
 
 // New returns a Backend in which no key is held.
 func New(o *Options) *Backend {
-	b := &Backend{seed: maphash.MakeSeed()}
+	b := &Backend{seed: maphash.MakeSeed(), born: time.Now()}
 	if o != nil {
 		b.last.Store(max(0, int64(o.After)))
 	}
@@ -51,7 +53,7 @@ func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	}
 	s := b.lock(want.Key)
 	defer s.mu.Unlock()
-	got, err := b.try(s, want, time.Now())
+	got, err := b.try(s, want)
 	if err != nil {
 		return backend.Lease{}, fail("acquire", want.Key, err)
 	}
@@ -66,7 +68,7 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 		return backend.Lease{}, err
 	}
 	s := b.lock(want.Key)
-	switch got, err := b.try(s, want, time.Now()); {
+	switch got, err := b.try(s, want); {
 	case err == nil:
 		s.mu.Unlock()
 		return got, nil
@@ -101,7 +103,7 @@ func (b *Backend) Renew(ctx context.Context, held backend.Lease) error {
 	}
 	s := b.lock(held.Key)
 	defer s.mu.Unlock()
-	now := time.Now()
+	now := b.now()
 	h := b.at(s, held.Key, now)
 	if h == nil || h.owner != held.Owner {
 		return fail("renew", held.Key, backend.ErrLost)
@@ -118,12 +120,11 @@ func (b *Backend) Release(ctx context.Context, held backend.Lease) error {
 	}
 	s := b.lock(held.Key)
 	defer s.mu.Unlock()
-	now := time.Now()
-	switch h := b.at(s, held.Key, now); {
+	switch h := b.at(s, held.Key, b.now()); {
 	case h != nil && h.owner == held.Owner:
-		b.pass(s, h, now)
+		b.pass(s, h)
 	case held.Token == 0: // never told of a grant, so nothing is lost
-	case h != nil || held.Ended(now):
+	case h != nil || held.Ended(time.Now()):
 		return fail("release", held.Key, backend.ErrLost)
 	}
 	return nil
@@ -142,6 +143,10 @@ func check(ctx context.Context, op string, l backend.Lease) error {
 func fail(op, key string, err error) error {
 	return &backend.Error{Op: op, Key: key, Err: err}
 }
+
+// now is how long b has existed, by the monotonic clock alone: reading the wall
+// clock too would cost as much again.
+func (b *Backend) now() time.Duration { return time.Since(b.born) }
 
 func (b *Backend) lock(key string) *shard {
 	s := &b.shards[maphash.String(b.seed, key)%uint64(len(b.shards))]
