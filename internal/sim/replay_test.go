@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	replays = flag.Int64("replays", 1000, "how many seeds TestReplay runs twice")
+	replays = flag.Int64("replays", 400, "how many seeds TestReplay runs twice")
 	many    = flag.Int64("many", 1000, "how many seeds TestManySchedules runs")
 	soak    = flag.Duration("soak", 0, "how long TestSoak runs; zero: not at all")
 )

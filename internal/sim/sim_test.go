@@ -13,7 +13,7 @@ import (
 var (
 	seed   = flag.Int64("seed", 0, "run this seed alone, and show its timeline")
 	first  = flag.Int64("first", 1, "the first seed")
-	count  = flag.Int64("schedules", 250, "how many seeds TestSchedules runs in this process")
+	count  = flag.Int64("schedules", 100, "how many seeds TestSchedules runs in this process")
 	until  = flag.String("until", "", "end at the first breach of this law")
 	twice  = flag.Bool("twice", false, "run each seed twice, and compare")
 	sum    = flag.Bool("tally", false, "print the sum of all runs as JSON")
@@ -98,7 +98,9 @@ func (s *tally) broke(law sim.Law) *broken {
 	return nil
 }
 
-// All laws hold on every schedule. With -seed it runs one again.
+// All laws hold on every schedule, under the race detector if that is on, which
+// makes it slow: TestReplay and TestManySchedules run more without it. With -seed it
+// runs one again.
 func TestSchedules(t *testing.T) {
 	if *seed != 0 {
 		replay(t, *seed)
