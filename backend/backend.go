@@ -41,6 +41,13 @@ type Lease struct {
 	// grant is at least this, whether it is new or the owner's already.
 	Token Token
 
+	// First is an answer of Acquire: the tokens from First to Token were no
+	// hold's before, and belong to this lease. It is for a holder that raises
+	// its token and wants those below it too: that the key was its own in
+	// between is not said by its validity alone, since a key can be deleted by
+	// hand. Zero means Token alone.
+	First Token
+
 	// Start is the local instant from which the grant's TTL counts. Whoever
 	// makes an attempt sets it just before the attempt's first message, once:
 	// repeating the call does not move it, so neither does validity; only for
@@ -72,8 +79,8 @@ type Backend interface {
 	//
 	// A key whose holder is want.Owner counts as granted: its term starts anew,
 	// is never shortened, and its token moves only to reach a larger
-	// want.Token; all tokens between belong to this hold. A floor that can't be
-	// reached is an *InvalidError, and nothing is granted.
+	// want.Token, from First on. A floor that can't be reached is an
+	// *InvalidError, and nothing is granted.
 	//
 	// ErrHeld is definite: another holds the key, nothing of want.Owner stays
 	// behind but the place in line of want.Ticket, and the owner is spent.

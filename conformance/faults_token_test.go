@@ -133,6 +133,20 @@ var tokenFaults = []planted{
 			return release(ctx, l)
 		}
 	}},
+	{fault: "a raise that claims all since the first grant", id: "raise/first", plant: func(f *faulty) {
+		f.asked(func(want backend.Lease) backend.Lease { return want }, func(_, got backend.Lease) backend.Lease {
+			if before, ok := f.grantOf(got); ok {
+				got.First = before.Token + 1
+			}
+			return got
+		})
+	}},
+	{fault: "a grant that claims the last token", id: "raise/first", plant: func(f *faulty) {
+		f.asked(func(want backend.Lease) backend.Lease { return want }, func(_, got backend.Lease) backend.Lease {
+			got.First = max(f.latest(got.Key).Token, 1)
+			return got
+		})
+	}},
 	{fault: "a token moved by a Renew in vain", id: "raise/foreign", plant: func(f *faulty) {
 		f.renewLost(func(ctx context.Context, l backend.Lease, err error) error {
 			_, _ = f.raiseHolder(ctx, l, nil)

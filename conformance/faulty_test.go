@@ -54,6 +54,18 @@ func (f *faulty) granted(got backend.Lease, err error) backend.Lease {
 	return got
 }
 
+// grantOf is the first grant of a lease's owner.
+func (f *faulty) grantOf(l backend.Lease) (backend.Lease, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, g := range f.grants[l.Key] {
+		if g.Owner == l.Owner {
+			return g, true
+		}
+	}
+	return backend.Lease{}, false
+}
+
 // latest is the latest grant of key.
 func (f *faulty) latest(key string) (l backend.Lease) {
 	f.mu.Lock()

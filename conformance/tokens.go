@@ -124,6 +124,7 @@ var raiseChecks = []check{
 	{"raise/smaller", 5, "The holder's Acquire with no larger token leaves its token as it is.", fencing, raiseSmaller},
 	{"raise/repeat", 5, "A raise sent twice raises once.", fencing, raiseRepeat},
 	{"raise/next-above", 5, "The next holder's token is above all that a raise reserved.", fencing, raiseNextAbove},
+	{"raise/first", 5, "The tokens that a grant claims from First on were no other's, though the term ended before a raise.", fencing | expiry, raiseFirst},
 	{"raise/foreign", 5, "Only the holder raises its token.", fencing, raiseForeign},
 }
 
@@ -172,6 +173,41 @@ func raiseNextAbove(t *trial) {
 	t.raise(want, to, to)
 	t.release(t.b, held) // by its first token: the owner counts
 	t.rising(t.peer, t.lease(long), to)
+}
+
+func raiseFirst(t *trial) {
+	t.timed(func(term time.Duration) string {
+		held, ok := t.lapsed(term)
+		if !ok {
+			return stalled
+		}
+		t.claims(held, 0)
+		other, ok := t.next(t.peer)
+		if !ok {
+			return late
+		}
+		t.claims(other, held.Token)
+		raised := other
+		raised.Token += 100
+		raised = t.acquire(t.peer, raised)
+		t.claims(raised, held.Token)
+		t.release(t.peer, raised)
+
+		held.Token, held.TTL = raised.Token+100, long // so that no answer comes too late
+		if again, err := t.tryAcquire(t.b, held); err == nil {
+			t.claims(again, raised.Token)
+		}
+		t.undo(t.b, held)
+		return judged
+	})
+}
+
+// claims checks that a grant claims no token up to last, and ends at its own.
+func (t *trial) claims(got backend.Lease, last backend.Token) {
+	t.Helper()
+	if got.First != 0 && (got.First <= last || got.First > got.Token) {
+		t.Errorf("a grant of token %d says that all from %d on are its own; %d was another's", got.Token, got.First, last)
+	}
 }
 
 func raiseForeign(t *trial) {

@@ -138,7 +138,7 @@ func (l *layer) grant(ctx context.Context, op string, want, got backend.Lease) (
 			token = want.Token
 		}
 	}
-	got.Token = token
+	got.Token, got.First = token, 0 // s does not say what it gave before
 	if !l.holds.keep(got) {
 		return backend.Lease{}, fail(op, want.Key, errLate)
 	}
@@ -209,6 +209,6 @@ func started(l backend.Lease) backend.Lease {
 // bare is a lease without a token: those of the backend and of the layer's
 // caller do not compare.
 func bare(l backend.Lease) backend.Lease {
-	l.Token = 0
+	l.Token, l.First = 0, 0
 	return l
 }

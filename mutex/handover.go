@@ -11,9 +11,8 @@ import (
 // after the other, each with a token of its own, and only the last releases it
 // (lock cohorting: Dice, Marathe, Shavit, "Lock Cohorting", PPoPP 2012).
 //
-// The tokens up to the lease's own belong to whoever has the lease, since later
-// grants are above it. A raise moves it, so one call of the backend is good for
-// many turns.
+// A raise gets a range of tokens that nobody had, and later grants are above it.
+// So one call of the backend is good for many turns.
 type turns struct {
 	began  time.Time     // when the backend granted the lease
 	from   time.Time     // from when MaxHold counts for the one who has it
@@ -99,9 +98,9 @@ func (a *attempt) succeed(ctx context.Context, g *gate, l *legacy) (*Hold, error
 
 // raise gets the lease more tokens, four times as many each time, up to 4096.
 //
-// Only within the old validity is it known that nobody had the key in between:
-// if it was lost, the same call is granted the key anew, and the tokens below
-// may be another's.
+// If the key was lost, the same call is granted it anew, and tokens below may be
+// another's: within the old validity too, where somebody deleted the key by hand.
+// So the backend says from which on they are not.
 func (a *attempt) raise(ctx context.Context, l *legacy) bool {
 	want := l.term.lease
 	want.Token += 16 << min(2*l.turns.raises, 8)
@@ -111,6 +110,10 @@ func (a *attempt) raise(ctx context.Context, l *legacy) bool {
 		return false
 	}
 	l.turns.raises++
+	l.turns.next = max(l.turns.next, got.First)
+	if got.First == 0 {
+		l.turns.next = got.Token
+	}
 	l.term.lease.Token = got.Token
 	a.want = l.term.lease
 	return true

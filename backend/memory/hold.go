@@ -65,9 +65,12 @@ func (b *Backend) try(s *shard, want backend.Lease) (backend.Lease, error) {
 			return backend.Lease{}, errSpent
 		}
 		b.grant(s, s.open(want.Key), want, now)
+		want.First = want.Token
 	case h.owner == want.Owner:
+		want.First = h.token + 1
 		b.extend(h, want, now)
 		want.Token = h.token
+		want.First = min(want.First, want.Token)
 	default:
 		return backend.Lease{}, backend.ErrHeld
 	}

@@ -72,6 +72,7 @@ type seat struct {
 	asked   bool          // a call is under way
 	granted bool          // it holds the key for us
 	token   backend.Token // the last token it granted or acknowledged
+	first   backend.Token // from there to token they were nobody's on this node
 	until   time.Time     // the end of the term it granted
 	err     error         // why it does not count
 }
@@ -140,6 +141,9 @@ func (b *ballot) count(v vote) {
 		start = v.lease.Start
 	}
 	s.token, s.until = v.lease.Token, start.Add(v.lease.TTL)
+	if s.first = v.lease.First; s.first == 0 {
+		s.first = s.token
+	}
 }
 
 // aim chooses the token as soon as a majority has granted, and again, larger,
@@ -201,16 +205,19 @@ func (b *ballot) stands() bool {
 }
 
 // grant is the lease won: it ends when fewer than a majority of the nodes that
-// stand at the token still hold the key.
+// stand at the token still hold the key. A token that another hold has is on one
+// of them, as a majority has it, so it lies below what was nobody's on any.
 func (b *ballot) grant() backend.Lease {
+	got := b.want
+	got.First = 0
 	var ends []time.Time
 	for _, s := range b.seats {
 		if s.granted && s.token == b.token {
 			ends = append(ends, s.until)
+			got.First = max(got.First, s.first)
 		}
 	}
 	slices.SortFunc(ends, func(x, y time.Time) int { return y.Compare(x) })
-	got := b.want
 	got.Token, got.TTL = b.token, ends[b.q.need-1].Sub(b.want.Start)
 	return got
 }

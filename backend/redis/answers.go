@@ -24,6 +24,7 @@ var errAnswer = errors.New("the server answered what no script of ours does")
 type reply struct {
 	status int64
 	token  backend.Token // acquire: the grant's, or the last one owned
+	first  backend.Token // acquire: from where on they were nobody's
 	left   time.Duration // held by another: the rest of the term; negative: it has none
 	time   time.Time     // acquire, stand: the server's clock
 	place  int64         // stand: how many are before the caller; negative: it stands in no line
@@ -32,15 +33,15 @@ type reply struct {
 	uncounted error // acquire: why a guarded node's answer does not count
 }
 
-// answers says what follows each status: a token, what is left in milliseconds,
-// a place in line, when its owner came, the server's clock. Whatever else is
+// answers says what follows each status: a token, the first of several, what is
+// left in milliseconds, a place in line, when its owner came, the server's clock. Whatever else is
 // answered says nothing about the lock, and must not be taken for a refusal or a
 // loss, which are definite.
 type answers map[int64]string
 
 var (
-	acquireAnswers = answers{yes: "tc", gone: "tlc", otherwise: "tc"}
-	guardedAnswers = answers{yes: "tc", gone: "tlc", otherwise: "tc", unknown: ""}
+	acquireAnswers = answers{yes: "tcf", gone: "tlc", otherwise: "tc"}
+	guardedAnswers = answers{yes: "tcf", gone: "tlc", otherwise: "tc", unknown: ""}
 	statusAnswers  = answers{yes: "", gone: "", otherwise: ""}
 )
 
@@ -59,7 +60,7 @@ func (a answers) read(vs []any) (r reply, err error) {
 			return reply{}, err
 		}
 	}
-	if form != "" && status == yes && r.token == 0 {
+	if form != "" && status == yes && (r.token == 0 || r.first > r.token) {
 		return reply{}, fmt.Errorf("%w: a grant without a token", errAnswer)
 	}
 	return r, nil
@@ -87,6 +88,8 @@ func (r *reply) fill(kind byte, v any) error {
 	switch kind {
 	case 't':
 		r.token = backend.Token(n)
+	case 'f':
+		r.first = backend.Token(n)
 	case 'a':
 		r.came = int64(n)
 	default:

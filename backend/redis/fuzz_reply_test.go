@@ -127,11 +127,12 @@ func value(b []byte) (v any, rest []byte, ok bool) {
 // so many words, and anything else is an unknown outcome.
 func FuzzReplies(f *testing.F) {
 	for _, s := range []string{
-		"*3\r\n:1\r\n$16\r\n1795000000123456\r\n$16\r\n1795000000123456\r\n", "*4\r\n:0\r\n$1\r\n5\r\n:100\r\n$16\r\n1795000000123456\r\n",
+		"*4\r\n:1\r\n$16\r\n1795000000123456\r\n$16\r\n1795000000123456\r\n$16\r\n1795000000123400\r\n", "*4\r\n:1\r\n$1\r\n5\r\n$1\r\n9\r\n$1\r\n6\r\n",
+		"*3\r\n:1\r\n$1\r\n5\r\n$1\r\n9\r\n", "*4\r\n:0\r\n$1\r\n5\r\n:100\r\n$16\r\n1795000000123456\r\n",
 		"*4\r\n:0\r\n$1\r\n5\r\n:9223372036854775807\r\n$16\r\n1795000000123456\r\n", "*4\r\n:0\r\n$1\r\n5\r\n:-9223372036854775808\r\n$1\r\n1\r\n",
-		"*3\r\n:1\r\n$1\r\n0\r\n$1\r\n1\r\n", "*3\r\n:1\r\n$2\r\n-5\r\n$1\r\n1\r\n", "*3\r\n:1\r\n$16\r\n9007199254740993\r\n$1\r\n1\r\n",
-		"*3\r\n:1\r\n:5\r\n:1\r\n", "*3\r\n$1\r\n1\r\n$1\r\n5\r\n$1\r\n1\r\n", "*3\r\n:-1\r\n$1\r\n5\r\n$1\r\n1\r\n", "*3\r\n:7\r\n$1\r\n5\r\n$1\r\n1\r\n",
-		"*3\r\n:1\r\n$2\r\n+5\r\n$1\r\n1\r\n", "*2\r\n:1\r\n$1\r\n5\r\n", "*1\r\n:1\r\n", "*1\r\n:0\r\n", "*1\r\n:-1\r\n", "*1\r\n:-2\r\n", "*1\r\n:2\r\n",
+		"*4\r\n:1\r\n$1\r\n0\r\n$1\r\n1\r\n$1\r\n1\r\n", "*4\r\n:1\r\n$2\r\n-5\r\n$1\r\n1\r\n$1\r\n1\r\n", "*4\r\n:1\r\n$16\r\n9007199254740993\r\n$1\r\n1\r\n$1\r\n1\r\n",
+		"*4\r\n:1\r\n:5\r\n:1\r\n$1\r\n1\r\n", "*3\r\n$1\r\n1\r\n$1\r\n5\r\n$1\r\n1\r\n", "*3\r\n:-1\r\n$1\r\n5\r\n$1\r\n1\r\n", "*3\r\n:7\r\n$1\r\n5\r\n$1\r\n1\r\n",
+		"*4\r\n:1\r\n$2\r\n+5\r\n$1\r\n1\r\n$1\r\n1\r\n", "*2\r\n:1\r\n$1\r\n5\r\n", "*1\r\n:1\r\n", "*1\r\n:0\r\n", "*1\r\n:-1\r\n", "*1\r\n:-2\r\n", "*1\r\n:2\r\n",
 		"*0\r\n", "*-1\r\n", "*1\r\n*0\r\n", "*1\r\n$-1\r\n", "*2\r\n:0\r\n:5\r\n", "*2\r\n:1\r\n:5\r\n", "$-1\r\n", ":1\r\n", ":0\r\n", "+OK\r\n", "+QUEUED\r\n",
 		"$5\r\nowner\r\n", "-ERR x\r\n", "-NOSCRIPT x\r\n", "-NOPERM x\r\n", "-ERR unknown command\r\n", "-ERR syntax error\r\n", "-MOVED 1 h:1\r\n", "$0\r\n\r\n",
 	} {

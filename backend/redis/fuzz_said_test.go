@@ -46,7 +46,7 @@ func (s said) script(verb string) string {
 		return "unknown"
 	}
 	switch _, isLeft := at(a, 2).(int64); {
-	case status == 1 && len(a) == 3 && number(a[1], 1) && number(a[2], 0):
+	case status == 1 && len(a) == 4 && number(a[1], 1) && number(a[2], 0) && number(a[3], 0) && !larger(a[3], a[1]):
 		return "done"
 	case status == -1 && len(a) == 3 && number(a[1], 0) && number(a[2], 0),
 		status == 0 && len(a) == 4 && number(a[1], 0) && isLeft && number(a[3], 0):
@@ -92,4 +92,14 @@ func (s said) command(verb string) []string {
 		return []string{"lost"} // by GET, whose answer is not the owner
 	}
 	return []string{"unknown"}
+}
+
+// larger compares the texts of two numbers.
+func larger(a, b any) bool {
+	var n [2]uint64
+	for i, v := range []any{a, b} {
+		text, _ := v.(string)
+		n[i], _ = strconv.ParseUint(text, 10, 64)
+	}
+	return n[0] > n[1]
 }

@@ -28,7 +28,7 @@ func (b *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	case r.status == yes && r.token < want.Token:
 		return backend.Lease{}, b.fail(ctx, "acquire", want.Key, fmt.Errorf("%w: a token below the floor", errAnswer))
 	case r.status == yes:
-		want.Token = r.token
+		want.Token, want.First = r.token, r.first
 		return want, nil
 	}
 	b.sweep(want)

@@ -103,7 +103,7 @@ func (d *driver) Acquire(ctx context.Context, want backend.Lease) (backend.Lease
 		}
 		return backend.Lease{}, d.fail(opAcquire, want, backend.ErrHeld)
 	}
-	want.Token = r.token
+	want.Token, want.First = r.token, r.first
 	return want, nil
 }
 

@@ -67,6 +67,7 @@ const (
 type reply struct {
 	status status
 	token  backend.Token
+	first  backend.Token // from there on they were nobody's
 	left   time.Duration
 	clock  time.Duration
 	until  time.Duration // uncounted until then
@@ -147,10 +148,13 @@ func (n *node) acquire(o owner, want backend.Lease, hint backend.Token, term tim
 		near := max(min(hint, Stamp(now+reach)), Stamp(now-reach))
 		token = max(c.last+1, near, token)
 	}
+	r.token, r.first = token, token
+	if c.last > 0 {
+		r.first = min(c.last+1, token)
+	}
 	*c = counter{token, max(c.ends, now+term+n.w.plan.Life)}
 	*l = lock{o, max(l.ends, now+term)}
 	n.save()
-	r.token = token
 	if r.until > 0 {
 		r.status = uncounted
 	}

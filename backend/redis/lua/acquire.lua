@@ -13,7 +13,8 @@
 -- ARGV[7]  with a marker: what it was when the client last looked
 -- ARGV[8]  with a marker: 1 to compare it only and grant nothing
 --
--- Returns  {1, token, time}               granted, or this owner's already
+-- Returns  {1, token, time, first}        granted, or this owner's already: the
+--                                         tokens from the first on were nobody's
 --          {0, last, milliseconds, time}  another's: the last token owned, and
 --                                         what is left of the term (-1: it has
 --                                         none)
@@ -60,6 +61,9 @@ if not holder or last == 0 then
   local hint = math.min(math.max(tonumber(ARGV[3]), now - reach), now + reach)
   token = math.max(last + 1, hint, token)
 end
+-- What lies between was never granted here, unless the counter was lost.
+local first = last > 0 and math.min(last + 1, token) or token
+first = string.format('%.0f', first)
 token = string.format('%.0f', token)
 redis.call('SET', KEYS[2], token, 'PX', ARGV[6])
 
@@ -68,4 +72,4 @@ if not holder then
 elseif redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
-return {1, token, stamp}
+return {1, token, stamp, first}
