@@ -90,10 +90,7 @@ func TestLeastRightsAreEnough(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		for i, name := range []string{"line", "plain", "guarded quorum", "scripts"} {
 			if i == 0 || inTurn(f, i) {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					modes[name].enough(t, f)
-				})
+				t.Run(name, func(t *testing.T) { modes[name].enough(t, f) })
 			}
 		}
 	})

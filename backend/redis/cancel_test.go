@@ -107,7 +107,6 @@ func TestCancelledAcquireLeavesNothing(t *testing.T) {
 // T8: a frozen server gets an acquire on one connection and its release on
 // another, and carries them out in any order when it thaws.
 func TestReleaseIsNotOvertakenByItsAcquire(t *testing.T) {
-	t.Parallel()
 	clients := map[string]func(*goredis.Options){
 		"patient": func(*goredis.Options) {},
 		// Gives up on a connection, and with it on the order of requests.
@@ -150,7 +149,6 @@ func overtake(t *testing.T, s *redistest.Server, b *redis.Backend) {
 // T8 and F15 for certain: the network holds the acquire back, and its release
 // travels on another connection.
 func TestDelayedAcquireIsUndoneByItsRelease(t *testing.T) {
-	t.Parallel()
 	clients := map[string]func(*goredis.Options){
 		"patient": func(o *goredis.Options) { o.MaxRetries = -1 },                                     // the release waits for the answer
 		"hasty":   func(o *goredis.Options) { o.MaxRetries, o.ReadTimeout = -1, 30*time.Millisecond }, // it overtakes, and leaves a tombstone

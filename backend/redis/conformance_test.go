@@ -14,7 +14,6 @@ import (
 // times as long.
 func TestConformance(t *testing.T) {
 	everyFlavour(t, func(t *testing.T, f redistest.Flavour) {
-		t.Parallel()
 		if f != redistest.Flavours()[0] {
 			conform(t, f, func(*goredis.Options) {})
 			return
@@ -51,7 +50,8 @@ func conform(t *testing.T, f redistest.Flavour, edit func(*goredis.Options)) {
 // Five servers of each flavour, of which one forgets and two stand still or have
 // wrong clocks at most.
 func TestQuorumConformance(t *testing.T) {
-	eachFlavour(t, func(t *testing.T, f redistest.Flavour) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		servers := redistest.StartClocked(t, f, members)
 		connect := func(t testing.TB, addrs []string) backend.Backend { return quorumOf(t, addrs) }
 		if f == redistest.Flavours()[0] {

@@ -25,7 +25,6 @@ func clockOf(t *testing.T, f redistest.Flavour) (servers []*redistest.Server, se
 
 // eachClock runs test on a third server whose clock it sets.
 func eachClock(t *testing.T, test func(t *testing.T, s []*redistest.Server, set func(time.Duration))) {
-	t.Parallel()
 	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		redistest.NeedsControl(t, f)
 		s, set := clockOf(t, f)

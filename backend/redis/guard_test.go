@@ -15,8 +15,10 @@ import (
 
 // trio runs a test on three servers of each flavour that it may kill.
 func trio(t *testing.T, test func(t *testing.T, s []*redistest.Server), args ...string) {
-	eachFlavour(t, func(t *testing.T, f redistest.Flavour) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		redistest.NeedsControl(t, f)
+		t.Parallel()
 		test(t, redistest.Start(t, f, 3, args...))
 	})
 }

@@ -31,15 +31,6 @@ func everyFlavour(t *testing.T, test func(t *testing.T, f redistest.Flavour)) {
 	}
 }
 
-// eachFlavour runs a long test on all real servers side by side.
-func eachFlavour(t *testing.T, test func(t *testing.T, f redistest.Flavour)) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
-		t.Parallel()
-		test(t, f)
-	})
-}
-
 // inTurn says whether the n-th of the long runs that flavours share out is this
 // one's: what is tried in it is much the same on all.
 func inTurn(f redistest.Flavour, n int) bool {

@@ -16,7 +16,6 @@ import (
 // reply lost, or lost itself. Whether the client asks again by itself or the
 // caller does, the outcome is one acquire, one renewal and one release.
 func TestPlainSurvivesEveryLostReplyAndRequest(t *testing.T) {
-	t.Parallel()
 	clients := map[string]func(*testing.T, string) *goredis.Client{
 		"client asks again": func(t *testing.T, addr string) *goredis.Client { return worst(t, addr) },
 		"caller asks again": func(t *testing.T, addr string) *goredis.Client { return redistest.NewClient(t, addr) },

@@ -44,40 +44,34 @@ func (*lacking) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pr
 	}
 }
 
-// bothWays runs a test on every server as it is, and where it has native commands
-// also without them.
+// bothWays runs a test with the native commands, where there are any, and with
+// what there is instead.
 func bothWays(t *testing.T, test func(t *testing.T, s *redistest.Server, edit func(*goredis.Client) *goredis.Client)) {
-	everywhere(t, func(t *testing.T, s *redistest.Server) { eachWay(t, s, test) })
-}
-
-func eachWay(t *testing.T, s *redistest.Server, test func(t *testing.T, s *redistest.Server, edit func(*goredis.Client) *goredis.Client)) {
-	t.Run("as it is", func(t *testing.T) {
-		test(t, s, func(c *goredis.Client) *goredis.Client { return c })
-	})
-	if deleter(s.Flavour) != "" {
+	everywhere(t, func(t *testing.T, s *redistest.Server) {
+		t.Run("native", func(t *testing.T) {
+			test(t, s, func(c *goredis.Client) *goredis.Client { return c })
+		})
 		s.Wipe()
 		t.Run("watched", func(t *testing.T) { test(t, s, old) })
-	}
+	})
 }
 
 func TestConformanceOfPlain(t *testing.T) {
-	everyFlavour(t, func(t *testing.T, f redistest.Flavour) {
-		t.Parallel()
-		eachWay(t, redistest.Start(t, f, 1)[0], conformsPlainly)
-	})
-}
-
-func conformsPlainly(t *testing.T, s *redistest.Server, edit func(*goredis.Client) *goredis.Client) {
-	conformAs(t, s.Flavour, true, func(t testing.TB) backend.Backend {
-		return newPlain(t, edit(goredis.NewClient(&goredis.Options{Addr: s.Addr})))
+	bothWays(t, func(t *testing.T, s *redistest.Server, edit func(*goredis.Client) *goredis.Client) {
+		client := func(t testing.TB) backend.Backend {
+			return newPlain(t, edit(goredis.NewClient(&goredis.Options{Addr: s.Addr})))
+		}
+		conformance.Run(t, exempt(conformance.Harness{
+			New:      client,
+			Peer:     func(t testing.TB, _ backend.Backend) backend.Backend { return client(t) },
+			Unfenced: true,
+		}, s.Flavour))
 	})
 }
 
 func TestConformanceOfPlainWithTokensFromElsewhere(t *testing.T) {
-	eachFlavour(t, func(t *testing.T, f redistest.Flavour) {
-		if !inTurn(f, 2) { // the tokens are none of a server's
-			return
-		}
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		addr, tokens := redistest.Start(t, f, 1)[0].Addr, new(fencing.Counter)
 		client := func(t testing.TB) backend.Backend {
 			return backend.Wrap(newPlain(t, redistest.NewClient(t, addr)), fencing.Middleware(tokens))
@@ -90,7 +84,8 @@ func TestConformanceOfPlainWithTokensFromElsewhere(t *testing.T) {
 }
 
 func TestConformanceOfAPlainQuorum(t *testing.T) {
-	eachFlavour(t, func(t *testing.T, f redistest.Flavour) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		if !inTurn(f, 1) { // TestConformanceOfPlain is on all, with the commands of each
 			return
 		}
@@ -175,7 +170,6 @@ func mustAcquirePlainly(t *testing.T, b backend.Backend, want backend.Lease) bac
 }
 
 func TestPlainRefusesTokensThatItCantGive(t *testing.T) {
-	t.Parallel()
 	b := newPlain(t, worst(t, "127.0.0.1:1"))
 	l := lease("k", time.Second)
 	l.Token = 1

@@ -258,13 +258,11 @@ func TestTokensErrorsNameKeyAndServer(t *testing.T) {
 	}
 }
 
-// The locks of one server, with tokens from another. TestConformance has the locks
-// of each flavour; how tokens are drawn from each is tested above.
+// The locks of one server, with tokens from another.
 func TestConformanceFencedByAnotherServer(t *testing.T) {
-	eachFlavour(t, func(t *testing.T, f redistest.Flavour) {
-		if !inTurn(f, 1) {
-			return
-		}
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
+		t.Parallel()
 		servers := redistest.Start(t, f, 2)
 		fence := fencing.Middleware(newTokens(t, servers[1].Client()))
 		open := func(t testing.TB) backend.Backend {

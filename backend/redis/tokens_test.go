@@ -30,7 +30,7 @@ func TestRaiseMovesTheTokenAndIsNotClamped(t *testing.T) {
 		}
 		mustRelease(t, b, last)
 		for want := last.Token + 1; want <= backend.MaxToken; want++ {
-			next := mustAcquire(t, b, lease("k", 20*time.Second))
+			next := mustAcquire(t, b, lease("k", time.Second))
 			if next.Token != want {
 				t.Errorf("got token %d, want %d", next.Token, want)
 			}

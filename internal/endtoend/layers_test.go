@@ -39,7 +39,6 @@ func layers(t *testing.T) map[string][]backend.Middleware {
 
 // The contract holds through every layer, over every kind of backend.
 func TestConformanceThroughLayers(t *testing.T) {
-	t.Parallel()
 	for name, ms := range layers(t) {
 		t.Run(name+"/memory", func(t *testing.T) {
 			h := through(ms, func(testing.TB) backend.Backend { return memory.New(nil) })
@@ -54,25 +53,25 @@ func TestConformanceThroughLayers(t *testing.T) {
 	}
 }
 
-// On real servers: through all layers at once, on one node of one flavour and on
-// five of another, which is enough to see that they get along with servers. What a
-// layer does is the same on all, and what a flavour does is held to the suite where
-// nothing is in between. Those alone that decide something, rather than look on, are
-// on a server as well: repetition, and fencing over a backend that has no tokens,
-// which come from the server too.
+// On real servers: through all layers at once on one node of every flavour, and
+// through each alone on one of them, which is enough to see that it gets along with
+// a server; what a layer does is the same on all. On five nodes the flavours share
+// them out. Fencing alone is over a backend that has no tokens, which come from the
+// server as well.
 func TestConformanceThroughLayersOnServers(t *testing.T) {
+	t.Parallel()
 	stacks := map[redistest.Flavour]map[int][]string{
-		redistest.Redis7:  {1: {"retry"}},
-		redistest.Redis8:  {1: {"fencing"}, 5: {"all"}},
-		redistest.Valkey9: {1: {"all"}},
+		redistest.Redis7:  {1: {"all", "retry", "log"}, 5: {"all"}},
+		redistest.Redis8:  {1: {"all", "fencing"}, 5: {"fencing"}},
+		redistest.Valkey9: {1: {"all", "telemetry"}, 5: {"telemetry"}},
 	}
-	eachFlavour(t, func(t *testing.T, f redistest.Flavour) {
+	redistest.Each(t, func(t *testing.T, f redistest.Flavour) {
 		redistest.NeedsReal(t, f)
-		for nodes, names := range stacks[f] {
+		t.Parallel()
+		for _, nodes := range []int{1, 5} {
 			servers := redistest.Start(t, f, nodes)
-			for _, name := range names {
+			for _, name := range stacks[f][nodes] {
 				t.Run(fmt.Sprint(name, " ", nodes), func(t *testing.T) {
-					t.Parallel()
 					h := through(layers(t)[name], func(t testing.TB) backend.Backend { return dial(t, servers) })
 					if name == "fencing" {
 						h = fencedPlainly(t, servers)
