@@ -134,7 +134,7 @@ var tokenFaults = []planted{
 		}
 	}},
 	{fault: "a raise that claims all since the first grant", id: "raise/first", plant: func(f *faulty) {
-		f.asked(func(want backend.Lease) backend.Lease { return want }, func(_, got backend.Lease) backend.Lease {
+		f.answered(func(_, got backend.Lease) backend.Lease {
 			if before, ok := f.grantOf(got); ok {
 				got.First = before.Token + 1
 			}
@@ -142,7 +142,7 @@ var tokenFaults = []planted{
 		})
 	}},
 	{fault: "a grant that claims the last token", id: "raise/first", plant: func(f *faulty) {
-		f.asked(func(want backend.Lease) backend.Lease { return want }, func(_, got backend.Lease) backend.Lease {
+		f.answered(func(_, got backend.Lease) backend.Lease {
 			got.First = max(f.latest(got.Key).Token, 1)
 			return got
 		})

@@ -98,10 +98,15 @@ func (f *faulty) every(n int) bool {
 
 // tokens replaces the tokens of all grants by next(key, granted).
 func (f *faulty) tokens(next func(want, got backend.Lease) backend.Token) {
-	f.asked(func(want backend.Lease) backend.Lease { return want }, func(want, got backend.Lease) backend.Lease {
+	f.answered(func(want, got backend.Lease) backend.Lease {
 		got.Token = next(want, got)
 		return got
 	})
+}
+
+// answered spoils what Acquire and Wait answer.
+func (f *faulty) answered(out func(want, got backend.Lease) backend.Lease) {
+	f.asked(func(want backend.Lease) backend.Lease { return want }, out)
 }
 
 // asked spoils what Acquire and Wait are asked for, and what they answer.

@@ -29,7 +29,8 @@ import (
 // The token of a hold is remembered by its Owner, in this process, until the
 // lease is released, lost or no more valid. So a repeated Acquire has the same
 // token. One with a larger want.Token raises it to exactly that, by a draw whose
-// token nobody gets: s is above it then, and all below it was this hold's alone.
+// token nobody gets: s is above it then. What s gave before it does not say, so
+// the grant has no First.
 // Renew draws for a token that s may not have given, and sends s nothing else.
 func Middleware(s Source) backend.Middleware {
 	if s == nil {

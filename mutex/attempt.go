@@ -11,10 +11,10 @@ import (
 	"github.com/distmutex/distmutex/backend"
 )
 
-// lock gets the lock of l, or says why not. It is all of Lock, TryLock, Hold
-// and TryHold.
-func (s *Session) lock(ctx context.Context, l *Leased, try, byLock bool) (h *Hold, err error) {
-	key := l.key
+// lock gets the lock, or says why not. It is all of Lock, TryLock, Hold and
+// TryHold.
+func (l *Leased) lock(ctx context.Context, try, byLock bool) (h *Hold, err error) {
+	s, key := l.s, l.key
 	if err := backend.ValidateKey(key); err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (s *Session) lock(ctx context.Context, l *Leased, try, byLock bool) (h *Hol
 	ctx, end := s.observe(ctx, Event{Op: OpLock, Key: key, Try: try})
 	defer func() { end(err) }()
 
-	a := &attempt{s: s, l: l, key: key, try: try, byLock: byLock}
+	a := &attempt{s: s, l: l, try: try, byLock: byLock}
 	a.call = callCtx{Context: ctx, closing: s.closing} // Close ends it too
 	defer a.call.stop()
 	if h, err = a.run(&a.call); err != nil {
@@ -38,7 +38,6 @@ func (s *Session) lock(ctx context.Context, l *Leased, try, byLock bool) (h *Hol
 type attempt struct {
 	s           *Session
 	l           *Leased
-	key         string
 	try, byLock bool
 	call        callCtx
 
@@ -56,7 +55,7 @@ func (a *attempt) run(ctx context.Context) (*Hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err // nothing is sent
 	}
-	g, err := a.s.enter(ctx, a.key, a.try)
+	g, err := a.s.enter(ctx, a.l.key, a.try)
 	if err != nil {
 		a.contended = true
 		return nil, err
@@ -83,7 +82,7 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 	if apart && !sleep(ctx, apartFor) {
 		return nil, ctx.Err()
 	}
-	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
+	a.want = backend.Lease{Key: a.l.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
 	for wait := !a.try && a.l.queues.Load(); ; wait = false {
 		if err := a.over(ctx); err != nil {
 			return nil, err // nothing more is sent
@@ -130,7 +129,7 @@ func (a *attempt) acquire(ctx context.Context) (term, error) {
 	if err != nil {
 		refused := errors.Is(err, ErrHeld) || isInvalid(err)
 		a.owed = a.queue || !refused
-		return term{}, named("acquire", a.key, err)
+		return term{}, named("acquire", a.l.key, err)
 	}
 	a.owed = true
 	if got.Start.IsZero() || got.Start.After(a.want.Start) {
@@ -190,7 +189,7 @@ func (a *attempt) rest(ctx context.Context) error {
 	}
 	d := a.pace.NextBackOff()
 	if d == backoff.Stop {
-		return &backend.Error{Op: "acquire", Key: a.key, Err: ErrHeld}
+		return &backend.Error{Op: "acquire", Key: a.l.key, Err: ErrHeld}
 	}
 	if !sleep(ctx, max(d, time.Millisecond)) {
 		return ctx.Err()
@@ -205,7 +204,7 @@ func (a *attempt) failure(ctx context.Context, err error) error {
 		why, err = ErrClosed, ErrClosed // not the cancellation that we made of it
 	}
 	if why == nil {
-		return named("lock", a.key, err)
+		return named("lock", a.l.key, err)
 	}
 	all := []error{why, err}
 	if errors.Is(err, why) {
@@ -217,7 +216,7 @@ func (a *attempt) failure(ctx context.Context, err error) error {
 	if a.contended {
 		all = append(all, ErrHeld)
 	}
-	return &backend.Error{Op: "lock", Key: a.key, Err: oneLine(all)}
+	return &backend.Error{Op: "lock", Key: a.l.key, Err: oneLine(all)}
 }
 
 // oneLine is errors.Join in one line.

@@ -149,13 +149,13 @@ func free(t *testing.T, b backend.Backend) {
 }
 
 // steal gives "k" to another client, whoever holds it.
-func steal(t *testing.T, b backend.Backend, owner string) {
+func steal(t *testing.T, b backend.Backend, owner string) backend.Lease {
 	t.Helper()
 	for {
 		l := backend.Lease{Key: "k", Owner: "thief", TTL: time.Hour, Start: time.Now()}
-		_, err := b.Acquire(t.Context(), l)
+		got, err := b.Acquire(t.Context(), l)
 		if err == nil {
-			return
+			return got
 		}
 		if err := b.Release(t.Context(), backend.Lease{Key: "k", Owner: owner, TTL: time.Hour, Start: time.Now()}); err != nil {
 			t.Fatal(err)

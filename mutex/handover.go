@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -110,10 +111,7 @@ func (a *attempt) raise(ctx context.Context, l *legacy) bool {
 		return false
 	}
 	l.turns.raises++
-	l.turns.next = max(l.turns.next, got.First)
-	if got.First == 0 {
-		l.turns.next = got.Token
-	}
+	l.turns.next = max(l.turns.next, cmp.Or(got.First, got.Token))
 	l.term.lease.Token = got.Token
 	a.want = l.term.lease
 	return true

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/distmutex/distmutex/backend"
 	"github.com/distmutex/distmutex/mutex"
@@ -20,12 +19,8 @@ func stolen(t *testing.T, n *network) (first, other, second backend.Token) {
 	next := make(chan *mutex.Hold)
 	go func() { next <- hold(t, m) }()
 	synctest.Wait()
-	thief := backend.Lease{Key: "k", Owner: n.all("acquire")[0].lease.Owner, TTL: 15 * time.Second}
+	thief := steal(t, n.inner, n.all("acquire")[0].lease.Owner)
 	if err := n.inner.Release(t.Context(), thief); err != nil {
-		t.Fatal(err)
-	}
-	o := hold(t, newMutex(t, n.inner, nil))
-	if err := o.Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Unlock(t.Context()); err != nil {
@@ -35,7 +30,7 @@ func stolen(t *testing.T, n *network) (first, other, second backend.Token) {
 	if err := g.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}
-	return h.Token(), o.Token(), g.Token()
+	return h.Token(), thief.Token, g.Token()
 }
 
 // A raise within the old validity is granted anew where the key was deleted by

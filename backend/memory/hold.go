@@ -67,10 +67,9 @@ func (b *Backend) try(s *shard, want backend.Lease) (backend.Lease, error) {
 		b.grant(s, s.open(want.Key), want, now)
 		want.First = want.Token
 	case h.owner == want.Owner:
-		want.First = h.token + 1
+		last := h.token
 		b.extend(h, want, now)
-		want.Token = h.token
-		want.First = min(want.First, want.Token)
+		want.Token, want.First = h.token, min(last+1, h.token)
 	default:
 		return backend.Lease{}, backend.ErrHeld
 	}

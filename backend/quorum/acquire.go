@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -141,9 +142,7 @@ func (b *ballot) count(v vote) {
 		start = v.lease.Start
 	}
 	s.token, s.until = v.lease.Token, start.Add(v.lease.TTL)
-	if s.first = v.lease.First; s.first == 0 {
-		s.first = s.token
-	}
+	s.first = cmp.Or(v.lease.First, v.lease.Token)
 }
 
 // aim chooses the token as soon as a majority has granted, and again, larger,

@@ -34,9 +34,9 @@ type reply struct {
 }
 
 // answers says what follows each status: a token, the first of several, what is
-// left in milliseconds, a place in line, when its owner came, the server's clock. Whatever else is
-// answered says nothing about the lock, and must not be taken for a refusal or a
-// loss, which are definite.
+// left in milliseconds, a place in line, when its owner came, the server's clock.
+// Whatever else is answered says nothing about the lock, and must not be taken for
+// a refusal or a loss, which are definite.
 type answers map[int64]string
 
 var (
@@ -61,7 +61,7 @@ func (a answers) read(vs []any) (r reply, err error) {
 		}
 	}
 	if form != "" && status == yes && (r.token == 0 || r.first > r.token) {
-		return reply{}, fmt.Errorf("%w: a grant without a token", errAnswer)
+		return reply{}, fmt.Errorf("%w: a grant without a token, or one before its first", errAnswer)
 	}
 	return r, nil
 }

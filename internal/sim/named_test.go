@@ -54,7 +54,7 @@ var named = []schedule{
 	{"A3 clients' clocks over counters that ended", here, "TestPlans/A3_expiry", "tokens:", unclamped},
 	{"A4 a floor that was handed out", "mutex", "TestRaiseAfterALossGivesNoTokens", "there in between", []edit{
 		{handoverGo, "got.Token < want.Token || l.term.until(now, a.s.meter).Sub(now) <= lead {", "got.Token < want.Token || now.IsZero() {"},
-		{handoverGo, "	l.turns.next = max(l.turns.next, got.First)\n	if got.First == 0 {\n		l.turns.next = got.Token\n	}\n", ""},
+		{handoverGo, "cmp.Or(got.First, got.Token)", "min(cmp.Or(got.First), 0)"},
 		{termGo, "	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {\n", "	if limit.Sub(now) <= lead {\n"},
 	}},
 	{"A5 validity from the answer, after a raise", here, "TestPlans/A5", "told:", fromAnswer},
