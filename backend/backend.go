@@ -120,7 +120,9 @@ type Waiter interface {
 	// its Ticket is the caller's place in line, for its next calls; the
 	// Acquire that follows has the same Owner.
 	//
-	// A caller that gives up, after an error too, owes a Release of want.
+	// A caller that gives up, after an error too, owes a Release of want. The
+	// error of a ctx that ended is ErrHeld too if another was seen to hold the
+	// key.
 	Wait(ctx context.Context, want Lease) (Lease, error)
 }
 
