@@ -120,9 +120,7 @@ type Waiter interface {
 	// its Ticket is the caller's place in line, for its next calls; the
 	// Acquire that follows has the same Owner.
 	//
-	// A caller that gives up, after an error too, owes a Release of want. The
-	// error of a ctx that ended is ErrHeld too if another was seen to hold the
-	// key.
+	// A caller that gives up, after an error too, owes a Release of want.
 	Wait(ctx context.Context, want Lease) (Lease, error)
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
-	"github.com/distmutex/distmutex/backend/memory"
 	"github.com/distmutex/distmutex/mutex"
 )
 
@@ -92,24 +91,6 @@ func TestWaitThatComesFirstAndFailsIsFollowedByAnAttempt(t *testing.T) {
 		}
 		if got := w.ops(); got != "war" {
 			t.Errorf("calls are %q; want an attempt after the wait", got)
-		}
-	})
-}
-
-// Whichever call the end of a context finds under way, the error says what was seen.
-func TestWaitThatComesFirstAndIsCutOffSaysThatAnotherHolds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := memory.New(nil)
-		m, other := newMutex(t, b, nil), newMutex(t, b, nil)
-		for range 2 { // an attempt first, then a wait
-			h := hold(t, other)
-			ctx, cancel := context.WithTimeout(t.Context(), 5*ms)
-			wantErr(t, m.Lock(ctx), context.DeadlineExceeded, mutex.ErrHeld)
-			cancel()
-			time.AfterFunc(5*ms, func() { h.Unlock(t.Context()) })
-			if err := hold(t, m).Unlock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
 		}
 	})
 }

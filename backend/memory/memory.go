@@ -5,7 +5,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 	"time"
@@ -92,7 +91,7 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 		s.mu.Lock()
 		h.line.Remove(place) // does nothing if the key was granted just now: the Release that is owed undoes that
 		s.mu.Unlock()
-		return backend.Lease{}, fail("wait", want.Key, fmt.Errorf("%w: %w", ctx.Err(), backend.ErrHeld))
+		return backend.Lease{}, fail("wait", want.Key, ctx.Err())
 	}
 }
 
