@@ -11,10 +11,9 @@ import (
 	"github.com/distmutex/distmutex/backend"
 )
 
-// lock gets the lock, or says why not. It is all of Lock, TryLock, Hold and
-// TryHold.
-func (l *Leased) lock(ctx context.Context, try, byLock bool) (h *Hold, err error) {
-	s, key := l.s, l.key
+// lock gets the lock of key, or says why not. It is all of Lock, TryLock, Hold
+// and TryHold.
+func (s *Session) lock(ctx context.Context, key string, try, byLock bool) (h *Hold, err error) {
 	if err := backend.ValidateKey(key); err != nil {
 		return nil, err
 	}
@@ -25,7 +24,7 @@ func (l *Leased) lock(ctx context.Context, try, byLock bool) (h *Hold, err error
 	ctx, end := s.observe(ctx, Event{Op: OpLock, Key: key, Try: try})
 	defer func() { end(err) }()
 
-	a := &attempt{s: s, l: l, try: try, byLock: byLock}
+	a := &attempt{s: s, key: key, try: try, byLock: byLock}
 	a.call = callCtx{Context: ctx, closing: s.closing} // Close ends it too
 	defer a.call.stop()
 	if h, err = a.run(&a.call); err != nil {
@@ -37,7 +36,7 @@ func (l *Leased) lock(ctx context.Context, try, byLock bool) (h *Hold, err error
 // attempt is one call of Lock and the state of its attempts.
 type attempt struct {
 	s           *Session
-	l           *Leased
+	key         string
 	try, byLock bool
 	call        callCtx
 
@@ -55,7 +54,7 @@ func (a *attempt) run(ctx context.Context) (*Hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err // nothing is sent
 	}
-	g, err := a.s.enter(ctx, a.l.key, a.try)
+	g, err := a.s.enter(ctx, a.key, a.try)
 	if err != nil {
 		a.contended = true
 		return nil, err
@@ -82,22 +81,20 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 	if apart && !sleep(ctx, apartFor) {
 		return nil, ctx.Err()
 	}
-	a.want = backend.Lease{Key: a.l.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
-	for wait := !a.try && a.l.queues.Load(); ; wait = false {
+	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
+	for {
 		if err := a.over(ctx); err != nil {
 			return nil, err // nothing more is sent
 		}
-		if !wait {
-			t, err := a.acquire(ctx)
-			if err == nil {
-				return a.begin(ctx, g, t)
-			}
-			if a.try || !errors.Is(err, ErrHeld) {
-				return nil, err
-			}
-			a.contended = true
+		t, err := a.acquire(ctx)
+		if err == nil {
+			return a.begin(ctx, g, t)
 		}
-		t, err := a.wait(ctx)
+		if a.try || !errors.Is(err, ErrHeld) {
+			return nil, err
+		}
+		a.contended = true
+		t, err = a.wait(ctx)
 		if err == nil && t.good {
 			return a.begin(ctx, g, t)
 		}
@@ -129,7 +126,7 @@ func (a *attempt) acquire(ctx context.Context) (term, error) {
 	if err != nil {
 		refused := errors.Is(err, ErrHeld) || isInvalid(err)
 		a.owed = a.queue || !refused
-		return term{}, named("acquire", a.l.key, err)
+		return term{}, named("acquire", a.key, err)
 	}
 	a.owed = true
 	if got.Start.IsZero() || got.Start.After(a.want.Start) {
@@ -137,9 +134,6 @@ func (a *attempt) acquire(ctx context.Context) (term, error) {
 	}
 	return a.term(got), nil
 }
-
-// atOnce is how long a Wait takes that did not have to wait.
-const atOnce = time.Millisecond
 
 // wait waits for a chance, with a new owner. It returns a good term if that is
 // a grant already, else the attempt goes on with an Acquire.
@@ -165,11 +159,9 @@ func (a *attempt) wait(ctx context.Context) (term, error) {
 	default:
 		return term{}, a.rest(ctx)
 	}
-	took := time.Since(a.want.Start)
-	if a.hasty++; took > 10*time.Millisecond {
+	if a.hasty++; time.Since(a.want.Start) > 10*time.Millisecond {
 		a.hasty = 0
 	}
-	a.l.queues.Store(got.TTL > 0 && took > atOnce)
 	if got.TTL <= 0 {
 		a.want.Ticket = got.Ticket
 		return term{}, nil
@@ -189,7 +181,7 @@ func (a *attempt) rest(ctx context.Context) error {
 	}
 	d := a.pace.NextBackOff()
 	if d == backoff.Stop {
-		return &backend.Error{Op: "acquire", Key: a.l.key, Err: ErrHeld}
+		return &backend.Error{Op: "acquire", Key: a.key, Err: ErrHeld}
 	}
 	if !sleep(ctx, max(d, time.Millisecond)) {
 		return ctx.Err()
@@ -204,7 +196,7 @@ func (a *attempt) failure(ctx context.Context, err error) error {
 		why, err = ErrClosed, ErrClosed // not the cancellation that we made of it
 	}
 	if why == nil {
-		return named("lock", a.l.key, err)
+		return named("lock", a.key, err)
 	}
 	all := []error{why, err}
 	if errors.Is(err, why) {
@@ -216,7 +208,7 @@ func (a *attempt) failure(ctx context.Context, err error) error {
 	if a.contended {
 		all = append(all, ErrHeld)
 	}
-	return &backend.Error{Op: "lock", Key: a.l.key, Err: oneLine(all)}
+	return &backend.Error{Op: "lock", Key: a.key, Err: oneLine(all)}
 }
 
 // oneLine is errors.Join in one line.

@@ -3,7 +3,6 @@ package mutex
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"github.com/distmutex/distmutex/backend"
 )
@@ -30,8 +29,6 @@ type Leased struct {
 	_   noCopy
 	s   *Session
 	key string
-
-	queues atomic.Bool // the last Lock waited for its grant, so the next does not try before it waits
 }
 
 // noCopy makes go vet notice a Leased that is copied.
@@ -65,14 +62,14 @@ func (l *Leased) Key() string { return l.key }
 // unknown, it returns that error at once; retry.Middleware makes the backend try
 // again. In all these cases what may have been got is released in the background.
 func (l *Leased) Lock(ctx context.Context) error {
-	_, err := l.lock(ctx, false, true)
+	_, err := l.s.lock(ctx, l.key, false, true)
 	return err
 }
 
 // TryLock makes one attempt, and returns ErrHeld at once if another holds the
 // lock, in this session or elsewhere. Otherwise it is as Lock.
 func (l *Leased) TryLock(ctx context.Context) error {
-	_, err := l.lock(ctx, true, true)
+	_, err := l.s.lock(ctx, l.key, true, true)
 	return err
 }
 
@@ -95,12 +92,12 @@ func (l *Leased) Unlock(ctx context.Context) error {
 // Hold is Lock that returns a handle: one critical section, which only
 // Hold.Unlock ends.
 func (l *Leased) Hold(ctx context.Context) (*Hold, error) {
-	return l.lock(ctx, false, false)
+	return l.s.lock(ctx, l.key, false, false)
 }
 
 // TryHold is TryLock that returns a handle.
 func (l *Leased) TryHold(ctx context.Context) (*Hold, error) {
-	return l.lock(ctx, true, false)
+	return l.s.lock(ctx, l.key, true, false)
 }
 
 // Current returns the hold that Lock or TryLock began, for its token and its

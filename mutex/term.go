@@ -79,9 +79,9 @@ func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 		t.lease.Start, t.lease.TTL, t.slept = a.want.Start, a.want.TTL, a.slept
 		switch err := a.s.b.Renew(ctx, t.lease); {
 		case errors.Is(err, ErrLost): // nobody was told that it was had
-			return t, &backend.Error{Op: "acquire", Key: a.l.key, Err: errLate}
+			return t, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
 		case err != nil:
-			return t, named("renew", a.l.key, err)
+			return t, named("renew", a.key, err)
 		}
 	}
 	return t, nil
@@ -111,10 +111,10 @@ func (a *attempt) hold(ctx context.Context, g *gate, t term, token backend.Token
 	a.want = t.lease // what has to be released if this fails
 	limit := later.from.Add(a.s.o.MaxHold)
 	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {
-		return nil, &backend.Error{Op: "acquire", Key: a.l.key, Err: errLate}
+		return nil, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
 	}
 	h := &Hold{
-		s: a.s, key: a.l.key, gate: g, token: token, term: t, turns: later,
+		s: a.s, key: a.key, gate: g, token: token, term: t, turns: later,
 		since: now, limit: limit, owed: true,
 	}
 	if a.s.obs != nil {

@@ -158,7 +158,7 @@ func (b *Backend) stand(ctx context.Context, want backend.Lease) (backend.Lease,
 		}
 		came = r.came
 		if _, err := w.sleep(ctx, r.pause()); err != nil {
-			return backend.Lease{}, fmt.Errorf("%w: %w", err, backend.ErrHeld) // as the last answer said
+			return backend.Lease{}, err
 		}
 		if got, ok := w.taken().lease(want, sent, r.time); ok {
 			if got.Start.Before(first) {

@@ -211,8 +211,6 @@ func cause(ctx context.Context, err error) error {
 	switch {
 	case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
 		return err
-	case ctx.Err() != nil && errors.Is(err, backend.ErrHeld):
-		return err // of our own making
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
