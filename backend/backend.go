@@ -83,7 +83,9 @@ type Backend interface {
 	// *InvalidError, and nothing is granted.
 	//
 	// ErrHeld is definite: another holds the key, nothing of want.Owner stays
-	// behind but the place in line of want.Ticket, and the owner is spent.
+	// behind but the place in line of want.Ticket, and the owner is spent: while
+	// something of it is on its way and has to be undone, every Acquire with it is
+	// ErrHeld and every Renew ErrLost.
 	// After any other error the caller repeats the same call or calls Release.
 	// Once Release was called for an Owner, nothing acquires with it again.
 	Acquire(ctx context.Context, want Lease) (Lease, error)

@@ -33,7 +33,7 @@ func (q *Backend) Renew(ctx context.Context, held backend.Lease) error {
 		q.calls.Go(func() {
 			defer visit.leave(i)
 			visit.turn(i)
-			err := n.call(ctx, "renew", held.Key, forced || probe, func(ctx context.Context) error { return n.b.Renew(ctx, held) })
+			err := p.renew(n, held, visit, forced || probe)
 			n.endProbe(probe)
 			p.votes.cast(vote{node: i, err: err})
 			if errors.Is(err, backend.ErrLost) {
@@ -47,6 +47,18 @@ func (q *Backend) Renew(ctx context.Context, held backend.Lease) error {
 		q.grants.keep(held)
 	}
 	return err
+}
+
+// renew is not sent where nobody waits for it any more. A key that a release may
+// be on its way to does not count.
+func (p *poll) renew(n *node, held backend.Lease, v *visit, forced bool) error {
+	switch {
+	case n.q.grants.isShut(held.Owner, n.index):
+		return n.wrap("renew", held.Key, backend.ErrLost)
+	case p.votes.failed() || v.isReleased():
+		return n.wrap("renew", held.Key, errReleased)
+	}
+	return n.call(p.ctx, "renew", held.Key, forced, func(ctx context.Context) error { return n.b.Renew(ctx, held) })
 }
 
 // refill gives the key to a node that does not have it, once a majority has

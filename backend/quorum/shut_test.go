@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -49,6 +50,56 @@ func TestNodeIsNotRefilledAfterItsRelease(t *testing.T) {
 		}
 		if slices.Contains(sent[released:], "acquire") {
 			t.Errorf("node 2 was asked to acquire after its release: %v", sent)
+		}
+	})
+}
+
+// Nor does what a renewal finds there count: the release takes it when it arrives.
+func TestNodeDoesNotCountWhileItsReleaseMayComeLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow, often = 240 * ms, 120 * ms // so the calls to node 2 come ever later
+		var mu sync.Mutex
+		sent := make(map[string]int)
+		c := newCluster(0, 0, 0)
+		q := c.client(t, &quorum.Options{NodeTimeout: 2 * time.Second}, func(node int, op string, _ backend.Lease) fate {
+			mu.Lock()
+			defer mu.Unlock()
+			if node != 2 {
+				return fate{there: ms}
+			}
+			sent[op]++
+			switch {
+			case op == "release":
+				return fate{lost: true}
+			case sent["release"] > 0 || sent["renew"] == 0:
+				return fate{there: ms}
+			case op == "renew" && sent["renew"] == 64:
+				c[2].wipe()
+			}
+			return fate{there: slow}
+		})
+		held := mustAcquire(t, q, "a")
+		renew := func() error {
+			time.Sleep(often)
+			held.Start = time.Now()
+			return q.Renew(t.Context(), held)
+		}
+		for range 150 {
+			if err := renew(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mu.Lock()
+		asked := maps.Clone(sent)
+		mu.Unlock()
+		if c[2].held() != "a" || asked["release"] == 0 {
+			t.Fatalf("node 2 was asked %v and is held by %q: want a refill that came too late", asked, c[2].held())
+		}
+		c[1].wipe()
+		for range 30 {
+			if err := renew(); err == nil {
+				t.Fatal("renewed on two nodes of three, one of which is about to be released")
+			}
 		}
 	})
 }

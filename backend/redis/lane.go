@@ -88,6 +88,7 @@ type laneID struct{ key, owner string }
 type lane struct {
 	last   <-chan struct{} // closed when what was left behind last has ended
 	doubt  bool            // an acquire of this owner may still reach the server
+	spent  bool            // a release may, and nothing was heard of it
 	brief  time.Duration   // a renewal for this long may, and would shorten a longer term; zero: none
 	forget *time.Timer
 }
@@ -130,6 +131,21 @@ func (ls *lanes) suspect(l backend.Lease, life time.Duration) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.enter(l, life).doubt = true
+}
+
+// spend notes that a release may still reach the server: what it would take is
+// not to be had in between.
+func (ls *lanes) spend(l backend.Lease, life time.Duration) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.enter(l, life).spent = true
+}
+
+func (ls *lanes) isSpent(l backend.Lease) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ln := ls.m[laneID{l.Key, l.Owner}]
+	return ln != nil && ln.spent
 }
 
 // enter is the owner's lane, which lasts until Release or until whatever is on

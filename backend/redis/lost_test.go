@@ -189,6 +189,36 @@ func TestRefusalIsCleanedUpByItself(t *testing.T) {
 	})
 }
 
+// A refusal whose clean-up got lost as well: it takes the key whenever it arrives,
+// so what an earlier request of the owner may bring in between is not to be had.
+func TestOwnerIsSpentWhileItsCleanUpMayComeLate(t *testing.T) {
+	behindProxy(t, func(t *testing.T, _ *redistest.Server, direct *goredis.Client, p *redistest.Proxy) {
+		b := newBackend(t, redistest.NewClient(t, p.Addr))
+		warm(t, b)
+		want := lease("k", 20*time.Second)
+		late := p.LoseRequest(1, "evalsha")
+		if _, err := b.Acquire(t.Context(), want); err == nil || errors.Is(err, backend.ErrHeld) {
+			t.Fatalf("got %v, want an unknown outcome", err)
+		}
+		<-late
+		direct.Set(t.Context(), "k", "another", 10*time.Second)
+		cleanUp := p.LoseRequest(2, "evalsha")
+		if _, err := b.Acquire(t.Context(), want); !errors.Is(err, backend.ErrHeld) {
+			t.Fatalf("got %v, want ErrHeld", err)
+		}
+		<-cleanUp
+		direct.Del(t.Context(), "k")
+		held := mustAcquire(t, newBackend(t, direct), want) // the first request arrives
+		if err := b.Renew(t.Context(), held); !errors.Is(err, backend.ErrLost) {
+			t.Errorf("renewed: %v, and the clean-up is still to come", err)
+		}
+		if _, err := b.Acquire(t.Context(), want); !errors.Is(err, backend.ErrHeld) {
+			t.Errorf("acquired: %v, and the clean-up is still to come", err)
+		}
+		eventually(t, "the clean-up is sent again", func() bool { return len(locks(t, direct)) == 0 && b.Lanes() == 0 })
+	})
+}
+
 // Who never releases leaves nothing in memory for longer than a term may last.
 func TestLaneIsForgottenInTime(t *testing.T) {
 	t.Parallel()

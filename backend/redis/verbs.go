@@ -80,7 +80,11 @@ func (b *Backend) release(ctx context.Context, held backend.Lease) (reply, error
 		if _, doubt := b.lanes.get(held); doubt || held.Token == 0 {
 			keep = b.life(held)
 		}
-		return b.giveUp(context.WithoutCancel(ctx), held, keep)
+		r, err := b.giveUp(context.WithoutCancel(ctx), held, keep)
+		if err != nil {
+			b.lanes.spend(held, b.life(held))
+		}
+		return r, err
 	})
 }
 
@@ -103,7 +107,8 @@ func (b *Backend) undo(l backend.Lease) {
 }
 
 // send runs a command in the owner's lane: behind what an earlier call left on
-// its way. It sends nothing once ctx has ended.
+// its way. It sends nothing once ctx has ended, nor where a release may be on its
+// way for good: then the key is not the owner's, whatever turns up.
 func (b *Backend) send(ctx context.Context, l backend.Lease, f func(context.Context) (reply, error)) (reply, error) {
 	if ctx.Err() != nil {
 		return reply{}, ctx.Err()
@@ -117,7 +122,10 @@ func (b *Backend) send(ctx context.Context, l backend.Lease, f func(context.Cont
 				return reply{}, ctx.Err()
 			}
 		}
-		if b.lanes.lingers(l) {
+		switch {
+		case b.lanes.isSpent(l):
+			return reply{status: gone}, nil
+		case b.lanes.lingers(l):
 			return reply{}, errBrief
 		}
 		return f(quiet{ctx})

@@ -45,8 +45,11 @@ func (d *driver) count(op op, o owner) int {
 	switch {
 	case op == opRelease, op == opSweep:
 		d.released[o] = true
+		d.w.log.gaveUp(d.n.id, o)
 	case op == opAcquire && d.released[o]:
 		d.w.log.breach(Protocol, "%v was acquired on node %d after its release was sent there", o, d.n.id)
+	case op == opRenew && d.released[o]:
+		d.w.log.breach(Protocol, "%v was renewed on node %d after its release was sent there", o, d.n.id)
 	}
 	return d.sent[id] - 1
 }
@@ -129,6 +132,9 @@ func (d *driver) sweep(o owner) {
 
 func (d *driver) Renew(ctx context.Context, held backend.Lease) error {
 	o := d.c.owner(held)
+	if d.isSpent(o) {
+		return d.fail(opRenew, held, backend.ErrLost) // what is on its way may bring the lock, and takes it
+	}
 	r, _, err := d.carry(ctx, opRenew, o, func() reply {
 		r := d.n.renew(o, held.Token, d.term(held.TTL))
 		d.w.log.renewedOn(d.n.id, o, r)

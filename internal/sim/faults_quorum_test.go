@@ -116,6 +116,9 @@ var releases = []fault{
 	{"an owner is used again after its release", sim.Protocol, 300, []edit{
 		{"mutex/attempt.go", "	a.want.Owner = a.s.owners.next()\n	if a.s.waiter", "	if a.s.waiter"},
 	}},
+	{"what waits for its turn is renewed behind its release", sim.Protocol, 2500, []edit{
+		{renewGo, "case p.votes.failed() || v.isReleased():", "case false:"},
+	}},
 	{"a release has no effect on what waits for its turn", sim.Quiet, 1000, []edit{
 		{acquireGo, "if b.votes.failed() || visit.isReleased() || b.q.grants.isShut(l.Owner, i) {", "if false {"},
 		{"backend/quorum/lane.go", "		<-v.before[node]\n", ""},

@@ -96,7 +96,11 @@ func (h *hold) lost() {
 	h.lostAt = now
 	valid := min(h.alarm, h.limit) // no timer runs while a machine sleeps
 	h.w.log.mu.Unlock()
-	if now > max(valid, h.told+ms/10) { // it may be over when it is told of
+	due := max(valid, h.told+ms/10) // it may be over when it is told of
+	if wake := h.w.stopped(h.client, h.told); wake > h.told {
+		due = max(due, wake+ms) // by a call that was stopped on its way back
+	}
+	if now > due {
 		h.w.log.breach(Told, "%v ended at %v, and its holder was told at %v", h.owner, short(valid), short(now))
 	}
 }

@@ -161,6 +161,13 @@ func (l *ledger) renewedOn(node int, o owner, r reply) {
 	}
 }
 
+// gaveUp notes that the owner is not to be renewed on the node any more.
+func (l *ledger) gaveUp(node int, o owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at(o).losses |= 1 << node
+}
+
 // refused checks that an ErrHeld is definite.
 func (l *ledger) refused(o owner) {
 	l.mu.Lock()
