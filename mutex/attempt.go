@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func (s *Session) lock(ctx context.Context, key string, try, byLock bool) (h *Ho
 	a := &attempt{s: s, key: key, try: try, byLock: byLock}
 	a.call = callCtx{Context: ctx, closing: s.closing} // Close ends it too
 	defer a.call.stop()
-	if h, err = a.run(&a.call); err != nil {
+	if h, err = a.run(); err != nil {
 		return nil, a.failure(ctx, err)
 	}
 	return h, nil
@@ -40,6 +41,12 @@ type attempt struct {
 	try, byLock bool
 	call        callCtx
 
+	gate   *gate
+	place  *list.Element // in the line at the gate
+	passed chan struct{} // closed when the gate was passed after a wait
+	from   *Hold         // who left its lease to this attempt
+	apart  bool          // keep off the key for a moment
+
 	want  backend.Lease
 	slept time.Duration // at want.Start
 	owed  bool          // want must be released if nothing comes of it
@@ -50,35 +57,33 @@ type attempt struct {
 	pace      backoff.BackOff
 }
 
-func (a *attempt) run(ctx context.Context) (*Hold, error) {
-	if err := ctx.Err(); err != nil {
+func (a *attempt) run() (*Hold, error) {
+	ctx := &a.call
+	if err := ctx.Context.Err(); err != nil {
 		return nil, err // nothing is sent
 	}
-	g, err := a.s.enter(ctx, a.key, a.try)
-	if err != nil {
+	if err := a.enter(ctx.Context); err != nil {
 		a.contended = true
 		return nil, err
 	}
-	h, err := a.through(ctx, g)
+	h, err := a.through(ctx)
 	if err != nil {
 		if a.owed {
 			a.s.abandon(ctx, a.want, nil)
 		}
-		g.sem.Release(1)
-		a.s.leave(g)
+		a.quit()
 	}
 	return h, err
 }
 
 // through makes attempts until one succeeds or there is a reason to give up.
-func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
-	left, apart := a.s.inherit(g)
-	if left != nil {
-		if h, err := a.succeed(ctx, g, left); h != nil || err != nil {
+func (a *attempt) through(ctx context.Context) (*Hold, error) {
+	if a.from != nil {
+		if h, err := a.succeed(ctx); h != nil || err != nil {
 			return h, err
 		}
 	}
-	if apart && !sleep(ctx, apartFor) {
+	if a.apart && !sleep(ctx, apartFor) {
 		return nil, ctx.Err()
 	}
 	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
@@ -88,7 +93,7 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 		}
 		t, err := a.acquire(ctx)
 		if err == nil {
-			return a.begin(ctx, g, t)
+			return a.begin(ctx, t)
 		}
 		if a.try || !errors.Is(err, ErrHeld) {
 			return nil, err
@@ -96,7 +101,7 @@ func (a *attempt) through(ctx context.Context, g *gate) (*Hold, error) {
 		a.contended = true
 		t, err = a.wait(ctx)
 		if err == nil && t.good {
-			return a.begin(ctx, g, t)
+			return a.begin(ctx, t)
 		}
 		if err != nil {
 			return nil, err

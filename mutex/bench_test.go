@@ -47,19 +47,17 @@ func BenchmarkLockUnlockManyKeys(b *testing.B) {
 	})
 }
 
-// BenchmarkHandOver passes one lock between goroutines of one session.
+// BenchmarkHandOver passes one lock between many goroutines of one session.
 func BenchmarkHandOver(b *testing.B) {
 	m, err := mutex.New(memory.New(nil), "k", nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx := context.Background()
 	b.ReportAllocs()
+	b.SetParallelism(16)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if err := m.Do(ctx, func(context.Context) error { return nil }); err != nil {
-				b.Error(err)
-			}
+			cycle(b, b.Context(), m)
 		}
 	})
 }

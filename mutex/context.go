@@ -68,7 +68,7 @@ func (c *callCtx) Err() error {
 			return context.Canceled
 		}
 		return c.Context.Err()
-	case !c.limit.IsZero() && !time.Now().Before(c.limit):
+	case !c.limit.IsZero() && time.Until(c.limit) <= 0:
 		return context.DeadlineExceeded
 	case c.Context.Err() != nil && time.Since(c.begun) >= grace:
 		return context.Canceled

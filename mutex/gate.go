@@ -1,72 +1,118 @@
 package mutex
 
 import (
+	"container/list"
 	"context"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // gate lets the goroutines of one session that want one key through, one at a
 // time, first come, first served. It stays shut until the holder has unlocked,
 // whatever became of the lease. Gates are kept while somebody needs them.
+//
+// It is not a semaphore, since whoever unlocks leaves more than the way free to
+// the first in line (see Hold.bequeath).
 type gate struct {
 	key    string
-	sem    *semaphore.Weighted
-	needed int   // how many callers and holds refer to it; under Session.mu, like the rest
-	holder *Hold // the hold for which the gate is shut
-	locked *Hold // what Unlock and Current of a Leased are about
-
-	waiting int     // how many callers wait at it, and will take what was left
-	left    *legacy // a lease for the next who passes
-	apart   bool    // the next who passes keeps off the key for a moment
+	shut   bool      // under Session.mu, like the rest
+	line   list.List // of *attempt: who waits for it to be opened
+	needed int       // how many callers and holds refer to it
+	holder *Hold     // the hold for which the gate is shut
+	locked *Hold     // what Unlock and Current of a Leased are about
+	apart  bool      // the next who passes keeps off the key for a moment
 }
 
-// enter passes the gate of key, or says why not: the end of ctx, or ErrHeld if
-// try is set.
-func (s *Session) enter(ctx context.Context, key string, try bool) (*gate, error) {
-	g := s.gate(key)
-	var err error
+// enter passes the gate of the key, or says why not: the end of ctx or of the
+// session, or ErrHeld if the caller only tries.
+func (a *attempt) enter(ctx context.Context) error {
+	s := a.s
+	s.mu.Lock()
+	g := s.gate(a.key)
+	a.gate = g
 	switch {
-	case g.sem.TryAcquire(1):
-	case try:
-		err = ErrHeld
+	case !g.shut:
+		g.admit(a)
+	case a.try:
+		s.drop(g)
+		s.mu.Unlock()
+		return ErrHeld
 	default:
-		err = s.line(ctx, g)
+		a.passed = make(chan struct{})
+		a.place = g.line.PushBack(a)
 	}
-	if err != nil {
-		s.leave(g)
-		return nil, err
+	s.mu.Unlock()
+	if a.passed == nil {
+		return nil
 	}
-	return g, nil
+	return a.stand(ctx)
 }
 
-// line waits at the gate.
-func (s *Session) line(ctx context.Context, g *gate) error {
-	s.mu.Lock()
-	g.waiting++
-	s.mu.Unlock()
-	err := g.sem.Acquire(ctx, 1)
-	s.mu.Lock()
-	g.waiting--
-	var l *legacy
-	if err != nil {
-		l = s.disown(g)
+// stand waits in the line at the gate.
+func (a *attempt) stand(ctx context.Context) error {
+	select {
+	case <-a.passed:
+	case <-ctx.Done():
+	case <-a.s.closing.Done():
 	}
-	s.mu.Unlock()
-	if l != nil {
-		s.abandon(ctx, l.term.lease, nil)
+	err := a.over(ctx)
+	if err == nil {
+		return nil
+	}
+	a.s.mu.Lock()
+	a.gate.line.Remove(a.place) // does nothing to who has passed
+	a.s.mu.Unlock()
+	select {
+	case <-a.passed:
+		a.quit()
+	default:
+		a.s.leave(a.gate)
 	}
 	return err
 }
 
-// gate finds or makes the gate of key; leave gives it back.
-func (s *Session) gate(key string) *gate {
+// quit leaves the gate to others, and what was left to the caller too.
+func (a *attempt) quit() {
+	s := a.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	orphan := a.from
+	if a.gate.next(a.from) {
+		orphan = nil
+	}
+	s.drop(a.gate)
+	s.mu.Unlock()
+	if orphan != nil {
+		s.abandon(&a.call, orphan.term.lease, nil)
+	}
+}
+
+// admit lets a through, who shuts the gate.
+func (g *gate) admit(a *attempt) {
+	g.shut = true
+	a.apart, g.apart = g.apart, false
+}
+
+// next lets the first in line through, and leaves it the lease of from, which
+// may be nil; or it opens the gate, and is false.
+func (g *gate) next(from *Hold) bool {
+	g.holder = nil
+	first := g.line.Front()
+	if first == nil {
+		g.shut = false
+		return false
+	}
+	a := g.line.Remove(first).(*attempt)
+	g.admit(a)
+	a.from = from
+	close(a.passed)
+	return true
+}
+
+// gate finds or makes the gate of key, for somebody who needs it; leave and drop
+// give it back. s.mu is held, but for leave.
+func (s *Session) gate(key string) *gate {
 	g := s.gates[key]
 	if g == nil {
 		if g = s.spare; g == nil {
-			g = &gate{sem: semaphore.NewWeighted(1)}
+			g = new(gate)
 		}
 		s.spare, g.key, s.gates[key] = nil, key, g
 	}
@@ -83,20 +129,21 @@ func (s *Session) leave(g *gate) {
 func (s *Session) drop(g *gate) {
 	if g.needed--; g.needed == 0 {
 		delete(s.gates, g.key)
+		g.apart = false
 		s.spare = g
 	}
 }
 
 // pass shuts the gate for h, unless the session was closed meanwhile.
-func (s *Session) pass(g *gate, h *Hold, byLock bool) bool {
+func (s *Session) pass(h *Hold, byLock bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	g.holder, g.locked = h, nil
+	h.gate.holder, h.gate.locked = h, nil
 	if byLock {
-		g.locked = h
+		h.gate.locked = h
 	}
 	return true
 }
@@ -105,12 +152,7 @@ func (s *Session) pass(g *gate, h *Hold, byLock bool) bool {
 func (s *Session) open(h *Hold, keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.openLocked(h, keep)
-}
-
-func (s *Session) openLocked(h *Hold, keep bool) {
-	h.gate.holder = nil
-	h.gate.sem.Release(1)
+	h.gate.next(nil)
 	if !keep {
 		s.forgetLocked(h)
 	}

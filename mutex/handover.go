@@ -21,67 +21,42 @@ type turns struct {
 	raises int
 }
 
-// legacy is a lease that the goroutine which passes the gate next may have.
-type legacy struct {
-	term  term
-	turns turns
-}
-
 // apartFor is how long the session keeps off a key after its goroutines have had
 // it as long as they may: another process that was told of the release needs a
 // round trip to get it.
 const apartFor = time.Millisecond
 
-// bequeath opens the gate and leaves the lease to whoever waits at it, or says
-// that nothing of this can be. The hold has ended; h.mu is held.
-func (h *Hold) bequeath(now time.Time) bool {
+// bequeath leaves the lease to the first who waits at the gate, or says that
+// nothing of this can be. The hold has ended, so nothing changes its term and
+// its turns any more; h.mu is held.
+func (h *Hold) bequeath(now, valid time.Time) bool {
 	s := h.s
-	left := h.term.until(now, s.meter).Sub(now)
-	if s.o.HandOver < 0 || s.o.MinHold > 0 || h.busy || !s.lasts(h.term, left) {
+	if s.o.HandOver < 0 || s.o.MinHold > 0 || h.busy {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := h.gate
 	switch {
-	case s.closed || g.waiting == 0:
+	case s.closed || g.line.Len() == 0 || !s.lasts(h.term, valid.Sub(now)):
 		return false
 	case now.Sub(h.turns.began) >= s.o.HandOver:
 		g.apart = true
 		return false
 	}
 	h.owed = false
-	g.left = &legacy{h.term, h.turns}
-	s.openLocked(h, false)
+	g.next(h)
+	s.forgetLocked(h)
 	return true
 }
 
-// inherit takes what was left at the gate, which the caller has passed.
-func (s *Session) inherit(g *gate) (l *legacy, apart bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l, apart = g.left, g.apart
-	g.left, g.apart = nil, false
-	return l, apart
-}
-
-// disown takes what was left to a waiter who went away, if no other is there to
-// have it. s.mu is held.
-func (s *Session) disown(g *gate) *legacy {
-	if g.left == nil || g.waiting > 0 || !g.sem.TryAcquire(1) {
-		return nil
-	}
-	defer g.sem.Release(1)
-	l := g.left
-	g.left = nil
-	return l
-}
-
-// succeed makes a hold of what was left at the gate. If nothing can be made of
-// it, it is given up, and the hold is nil.
-func (a *attempt) succeed(ctx context.Context, g *gate, l *legacy) (*Hold, error) {
-	a.want, a.slept, a.owed = l.term.lease, l.term.slept, true
-	if l.turns.next > a.want.Token && a.want.Token > 0 && !a.raise(ctx, l) {
+// succeed makes a hold of the lease that was left to the attempt. If nothing can
+// be made of it, it is given up, and the hold is nil.
+func (a *attempt) succeed(ctx context.Context) (*Hold, error) {
+	t, later := a.from.term, a.from.turns
+	a.from = nil
+	a.want, a.slept, a.owed = t.lease, t.slept, true
+	if later.next > a.want.Token && a.want.Token > 0 && !a.raise(ctx, &t, &later) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -89,12 +64,13 @@ func (a *attempt) succeed(ctx context.Context, g *gate, l *legacy) (*Hold, error
 		a.owed = false
 		return nil, nil
 	}
-	l.turns.from = time.Now()
-	token := l.turns.next
+	now := time.Now()
+	later.from = now
+	token := later.next
 	if token > 0 {
-		l.turns.next++
+		later.next++
 	}
-	return a.hold(ctx, g, l.term, token, l.turns)
+	return a.hold(ctx, now, t, token, later)
 }
 
 // raise gets the lease more tokens, four times as many each time, up to 4096.
@@ -102,17 +78,17 @@ func (a *attempt) succeed(ctx context.Context, g *gate, l *legacy) (*Hold, error
 // If the key was lost, the same call is granted it anew, and tokens below may be
 // another's: within the old validity too, where somebody deleted the key by hand.
 // So the backend says from which on they are not.
-func (a *attempt) raise(ctx context.Context, l *legacy) bool {
-	want := l.term.lease
-	want.Token += 16 << min(2*l.turns.raises, 8)
+func (a *attempt) raise(ctx context.Context, t *term, later *turns) bool {
+	want := t.lease
+	want.Token += 16 << min(2*later.raises, 8)
 	got, err := a.s.b.Acquire(ctx, want)
 	now := time.Now()
-	if err != nil || got.Token < want.Token || l.term.until(now, a.s.meter).Sub(now) <= lead {
+	if err != nil || got.Token < want.Token || t.until(now, a.s.meter).Sub(now) <= lead {
 		return false
 	}
-	l.turns.raises++
-	l.turns.next = max(l.turns.next, cmp.Or(got.First, got.Token))
-	l.term.lease.Token = got.Token
-	a.want = l.term.lease
+	later.raises++
+	later.next = max(later.next, cmp.Or(got.First, got.Token))
+	t.lease.Token = got.Token
+	a.want = t.lease
 	return true
 }

@@ -22,10 +22,12 @@ type Hold struct {
 
 	forgotten bool // under Session.mu: no Unlock of a Leased leads here any more
 
+	due   time.Time // in the session's agenda, which guards both
+	place int
+
 	mu    sync.Mutex
 	term  term
 	turns turns
-	timer *time.Timer
 	lost  chan struct{}                               // made when somebody asks for it
 	ctxs  map[context.Context]context.CancelCauseFunc // likewise
 
@@ -56,7 +58,7 @@ type Hold struct {
 	unsure  bool    // the outcome of Unlock is unknown: it can be repeated
 	result  error
 	owed    bool // the lease is still to be released
-	parked  bool // the timer will do it, when MinHold has passed
+	parked  bool // the agenda will have it done, when MinHold has passed
 }
 
 // Key is what is locked.
@@ -72,12 +74,11 @@ func (h *Hold) Token() backend.Token { return h.token }
 func (h *Hold) Until() time.Time {
 	h.mu.Lock()
 	defer h.leave()
-	now := time.Now()
-	h.expire(now)
+	valid := h.expire(time.Now())
 	if h.over {
 		return h.ended
 	}
-	return h.until(now)
+	return h.within(valid)
 }
 
 // Err is nil while the hold lasts, and after an Unlock in time; once it was
@@ -140,25 +141,28 @@ func (h *Hold) cause() error {
 	return h.err
 }
 
-// until is the end of validity, if nothing more is renewed.
-func (h *Hold) until(now time.Time) time.Time {
-	end := h.term.until(now, h.s.meter)
-	if end.After(h.limit) {
+// within is the end of the hold, if nothing more is renewed and its lease is
+// valid until then.
+func (h *Hold) within(valid time.Time) time.Time {
+	if valid.After(h.limit) {
 		return h.limit
 	}
-	return end
+	return valid
 }
 
-// expire ends the hold if its time is over. The timer does the same, but a
-// machine that slept may be back before its timers.
-func (h *Hold) expire(now time.Time) {
-	if h.over {
-		return
+// expire ends the hold if its time is over, and returns the end of its lease's
+// validity as of now. The agenda has the same done, but a machine that slept may
+// be back before its timers.
+func (h *Hold) expire(now time.Time) (valid time.Time) {
+	valid = h.term.until(now, h.s.meter)
+	if end := h.within(valid); !h.over && !now.Before(end.Add(-lead)) {
+		h.expired(now, end)
 	}
-	end := h.until(now)
-	if now.Before(end.Add(-lead)) {
-		return
-	}
+	return valid
+}
+
+// expired ends the hold, whose end has come.
+func (h *Hold) expired(now, end time.Time) {
 	if now.After(end) {
 		now = end // noticed late
 	}
@@ -186,7 +190,7 @@ func (h *Hold) lose(now time.Time, why Reason, cause error) {
 func (h *Hold) finish(now time.Time) {
 	h.over, h.ended = true, now
 	h.renewAt = time.Time{}
-	h.timer.Stop()
+	h.s.agenda.drop(h)
 	if h.abort != nil {
 		h.abort()
 	}

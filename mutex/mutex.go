@@ -39,7 +39,8 @@ func (*noCopy) Unlock() {}
 
 // New makes the mutex of one key, in a session of its own. A bad key or bad
 // options are a *backend.InvalidError. While it is unlocked nothing of it runs,
-// but for a release that was not confirmed: that ends within a TTL.
+// but for a release that was not confirmed, which ends within a TTL, and a timer
+// that rings within a TTL and finds nothing to do.
 func New(b backend.Backend, key string, o *Options) (*Leased, error) {
 	if err := backend.ValidateKey(key); err != nil {
 		return nil, err

@@ -32,9 +32,9 @@ func (h *Hold) plan() {
 
 // replan sets the time of the next try after one failed: soon, then less often,
 // and always before half of what is left has passed.
-func (h *Hold) replan(now time.Time) {
+func (h *Hold) replan(now, valid time.Time) {
 	wait := validityOf(h.s.o.TTL) / 64 << min(h.misses, 3)
-	wait = min(wait, h.until(now).Sub(now)/2)
+	wait = min(wait, h.within(valid).Sub(now)/2)
 	h.misses++
 	h.renewAt = now.Add(max(wait-h.jitter(wait/2), time.Millisecond))
 }
@@ -45,17 +45,17 @@ func (h *Hold) jitter(most time.Duration) time.Duration {
 	return jitter.Of(h.term.lease.Owner, h.draws, most)
 }
 
-// next is how long the timer has to sleep: until a renewal is due, or the loss.
-func (h *Hold) next() time.Duration {
-	now := time.Now()
-	at := h.until(now).Add(-lead)
+// schedule sets what is to be done next: a renewal, or noticing the loss. The
+// lease is valid until then if nothing more is renewed.
+func (h *Hold) schedule(valid time.Time) {
+	at := h.within(valid).Add(-lead)
 	if !h.renewAt.IsZero() && !h.queued && !h.busy && h.renewAt.Before(at) {
 		at = h.renewAt
 	}
-	return at.Sub(now)
+	h.s.agenda.set(h, at)
 }
 
-// tick is what the timer does: notice the loss, ask for a renewal, release the
+// tick is what the agenda has done: notice the loss, ask for a renewal, release the
 // lease that MinHold has kept, or forget the one that was not confirmed.
 func (h *Hold) tick() {
 	if h.renewalDue() {
@@ -68,18 +68,18 @@ func (h *Hold) renewalDue() bool {
 	h.mu.Lock()
 	defer h.leave()
 	now := time.Now()
-	h.expire(now)
+	valid := h.expire(now)
 	if h.over {
 		h.afterwards()
 		return false
 	}
 	due := !h.renewAt.IsZero() && !h.queued && !h.busy && !now.Before(h.renewAt)
 	h.queued = h.queued || due
-	h.timer.Reset(h.next())
+	h.schedule(valid)
 	return due
 }
 
-// renew makes one attempt to start the term anew, while the timer is set for the
+// renew makes one attempt to start the term anew, while the agenda has the
 // loss. It has a context that nobody
 // cancels but the end of the hold, and that leaves time for another attempt.
 func (h *Hold) renew() {
@@ -87,13 +87,13 @@ func (h *Hold) renew() {
 	defer h.leave()
 	h.queued = false
 	now := time.Now()
-	h.expire(now)
+	valid := h.expire(now)
 	if h.over {
 		return
 	}
 	t := h.term
 	t.lease.Start, t.lease.TTL, t.slept = now, h.s.o.TTL, h.s.meter.at(now)
-	ctx, cancel := context.WithTimeout(h.base(), h.until(now).Sub(now)/2)
+	ctx, cancel := context.WithTimeout(h.base(), h.within(valid).Sub(now)/2)
 	defer cancel()
 	h.busy, h.abort = true, cancel
 	h.mu.Unlock()
@@ -117,15 +117,15 @@ func (h *Hold) renew() {
 // renewed takes the answer to a renewal. It changes nothing if the hold is over.
 func (h *Hold) renewed(t term, err error) {
 	now := time.Now()
-	h.expire(now)
+	valid := h.expire(now)
 	if h.over {
 		return
 	}
 	switch {
 	case err == nil:
 		h.misses, h.miss = 0, nil
-		if t.until(now, h.s.meter).After(h.term.until(now, h.s.meter)) {
-			h.term = t
+		if later := t.until(now, h.s.meter); later.After(valid) {
+			h.term, valid = t, later
 		}
 		h.plan()
 	case errors.Is(err, ErrLost):
@@ -133,9 +133,9 @@ func (h *Hold) renewed(t term, err error) {
 		return
 	default:
 		h.miss = err
-		h.replan(now)
+		h.replan(now, valid)
 	}
-	h.timer.Reset(h.next())
+	h.schedule(valid)
 }
 
 // dueQueue makes renewals, a bounded number at a time, in the order in which

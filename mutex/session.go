@@ -21,6 +21,7 @@ type Session struct {
 	obs    Observer       // nil if the backend has none
 	o      Options
 	meter  *sleepMeter
+	agenda agenda
 	due    dueQueue
 	owners owners
 

@@ -88,7 +88,7 @@ func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 }
 
 // begin makes a hold of a grant of the backend, if it can be relied on.
-func (a *attempt) begin(ctx context.Context, g *gate, t term) (*Hold, error) {
+func (a *attempt) begin(ctx context.Context, t term) (*Hold, error) {
 	from := t.lease.Start
 	if a.s.o.MinHold > 0 {
 		var err error
@@ -96,25 +96,25 @@ func (a *attempt) begin(ctx context.Context, g *gate, t term) (*Hold, error) {
 			return nil, err
 		}
 	}
-	token := t.lease.Token
-	first := turns{began: time.Now(), from: from, next: token}
+	now, token := time.Now(), t.lease.Token
+	first := turns{began: now, from: from, next: token}
 	if token > 0 {
 		first.next++
 	}
-	return a.hold(ctx, g, t, token, first)
+	return a.hold(ctx, now, t, token, first)
 }
 
 // hold makes a hold with a token of its own. What is left of the lease's tokens
-// goes to later turns.
-func (a *attempt) hold(ctx context.Context, g *gate, t term, token backend.Token, later turns) (*Hold, error) {
-	now := time.Now()
+// goes to later turns. That it can be relied on is checked as of now, which is fresh.
+func (a *attempt) hold(ctx context.Context, now time.Time, t term, token backend.Token, later turns) (*Hold, error) {
 	a.want = t.lease // what has to be released if this fails
 	limit := later.from.Add(a.s.o.MaxHold)
-	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {
+	valid := t.until(now, a.s.meter)
+	if min(valid.Sub(now), limit.Sub(now)) <= lead {
 		return nil, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
 	}
 	h := &Hold{
-		s: a.s, key: a.key, gate: g, token: token, term: t, turns: later,
+		s: a.s, key: a.key, gate: a.gate, token: token, term: t, turns: later,
 		since: now, limit: limit, owed: true,
 	}
 	if a.s.obs != nil {
@@ -123,11 +123,11 @@ func (a *attempt) hold(ctx context.Context, g *gate, t term, token backend.Token
 	}
 	h.mu.Lock()
 	defer h.leave()
-	h.plan()
-	h.timer = time.AfterFunc(h.next(), h.tick)
-	if !a.s.pass(g, h, a.byLock) {
+	if !a.s.pass(h, a.byLock) {
 		h.lose(now, Closed, nil)
 		return nil, ErrClosed
 	}
+	h.plan()
+	h.schedule(valid)
 	return h, nil
 }

@@ -19,14 +19,13 @@ import (
 // renewals stop at once, and when Unlock returns other goroutines of the
 // session can have the lock.
 func (h *Hold) Unlock(ctx context.Context) error {
-	first, done, err := h.giveUp(ctx)
+	now := time.Now()
+	limit, first, done, err := h.giveUp(ctx, now)
 	if done {
 		return err
 	}
 	h.mu.Lock()
 	defer h.leave()
-	now := time.Now()
-	limit := h.term.until(now, h.s.meter)
 	if !limit.After(now) {
 		limit = now.Add(grace) // a repeated Unlock
 	}
@@ -45,18 +44,17 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	return err
 }
 
-// giveUp ends the hold for its holder. It says whether this is the first Unlock,
-// and whether nothing is left to be waited for.
-func (h *Hold) giveUp(ctx context.Context) (first, done bool, err error) {
+// giveUp ends the hold for its holder. It says until when the lease is valid,
+// whether this is the first Unlock, and whether nothing is left to be waited for.
+func (h *Hold) giveUp(ctx context.Context, now time.Time) (valid time.Time, first, done bool, err error) {
 	h.mu.Lock()
 	defer h.leave()
-	now := time.Now()
-	h.expire(now)
+	valid = h.expire(now)
 	switch {
 	case h.settled:
-		return false, true, h.result
+		return valid, false, true, h.result
 	case h.given:
-		return false, false, nil
+		return valid, false, false, nil
 	}
 	h.given = true
 	kept := h.since.Add(h.s.o.MinHold)
@@ -70,17 +68,17 @@ func (h *Hold) giveUp(ctx context.Context) (first, done bool, err error) {
 		h.finish(now)
 		h.settle(nil)
 		h.parked = true
-		h.timer.Reset(kept.Sub(now))
+		h.s.agenda.set(h, kept)
 	default:
 		h.finish(now)
-		if !h.bequeath(now) {
-			return true, false, nil
+		if !h.bequeath(now, valid) {
+			return valid, true, false, nil
 		}
 		h.settle(nil)
-		return true, true, nil
+		return valid, true, true, nil
 	}
 	h.s.open(h, false)
-	return true, true, h.result
+	return valid, true, true, h.result
 }
 
 func (h *Hold) settle(result error) { h.settled, h.final, h.result = true, true, result }
@@ -99,7 +97,7 @@ func (h *Hold) discard(ctx context.Context) {
 	}
 }
 
-// afterwards is what the timer does when the hold is over.
+// afterwards is what tick does when the hold is over.
 func (h *Hold) afterwards() {
 	switch {
 	case h.parked && !time.Now().Before(h.since.Add(h.s.o.MinHold)):
@@ -136,7 +134,7 @@ func (h *Hold) release(ctx, bound context.Context) error {
 	default:
 		h.final, h.unsure = true, true
 		now := time.Now()
-		h.timer.Reset(h.term.until(now, h.s.meter).Sub(now)) // then it is forgotten
+		h.s.agenda.set(h, h.term.until(now, h.s.meter)) // then it is forgotten
 		return err
 	}
 	return h.result

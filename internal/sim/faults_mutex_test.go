@@ -20,23 +20,23 @@ var holds = []fault{
 		{"backend/lease.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
 	}},
 	{"a grant is not looked at again when it comes", sim.Truth, 2000, []edit{
-		{termGo, "	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {\n", "	if false {\n"},
+		{termGo, "	if min(valid.Sub(now), limit.Sub(now)) <= lead {\n", "	if false {\n"},
 	}},
 	{"a hint is taken for a grant", sim.Exclusion, 300, []edit{
 		{"backend/quorum/wait.go", "	return backend.Lease{Ticket: strconv.Itoa(waited + 1)}, nil\n", "	want.Ticket, want.Token = strconv.Itoa(waited+1), backend.Token(time.Now().UnixMicro())\n	return want, nil\n"},
 	}},
 	{"a hold does not end with its validity", sim.Told, 300, []edit{
-		{holdGo, "	if now.Before(end.Add(-lead)) {\n", "	if now.Before(end.Add(time.Second)) {\n"},
-		{"mutex/renew.go", "	return at.Sub(now)\n", "	return max(at.Sub(now), time.Millisecond)\n"},
+		{holdGo, "!h.over && !now.Before(end.Add(-lead))", "!h.over && !now.Before(end.Add(time.Second))"},
+		{"mutex/renew.go", "	h.s.agenda.set(h, at)\n", "	if soon := time.Now().Add(time.Millisecond); at.Before(soon) {\n		at = soon\n	}\n	h.s.agenda.set(h, at)\n"},
 	}},
 	{"a hold has no longest time", sim.Told, 300, []edit{
-		{holdGo, "	if end.After(h.limit) {\n", "	if false {\n"},
+		{holdGo, "	if valid.After(h.limit) {\n", "	if false {\n"},
 	}},
 	{"renewals go on after Unlock", sim.Protocol, 300, []edit{
-		{holdGo, "	h.renewAt = time.Time{}\n	h.timer.Stop()\n", "	if h.err != nil {\n		h.renewAt = time.Time{}\n		h.timer.Stop()\n	}\n"},
+		{holdGo, "	h.renewAt = time.Time{}\n	h.s.agenda.drop(h)\n", "	if h.err != nil {\n		h.renewAt = time.Time{}\n		h.s.agenda.drop(h)\n	}\n"},
 		{"mutex/renew.go", "	if h.over {\n		h.afterwards()\n", "	if h.over && h.err != nil {\n		h.afterwards()\n"},
-		{"mutex/renew.go", "	h.queued = false\n	now := time.Now()\n	h.expire(now)\n	if h.over {\n", "	h.queued = false\n	now := time.Now()\n	h.expire(now)\n	if h.over && h.err != nil {\n"},
-		{"mutex/renew.go", "	return at.Sub(now)\n", "	return max(at.Sub(now), time.Millisecond)\n"},
+		{"mutex/renew.go", "	h.queued = false\n	now := time.Now()\n	valid := h.expire(now)\n	if h.over {\n", "	h.queued = false\n	now := time.Now()\n	valid := h.expire(now)\n	if h.over && h.err != nil {\n"},
+		{"mutex/renew.go", "	h.s.agenda.set(h, at)\n", "	if soon := time.Now().Add(time.Millisecond); at.Before(soon) {\n		at = soon\n	}\n	h.s.agenda.set(h, at)\n"},
 	}},
 	{"the least time is not kept", sim.Exclusion, 1500, []edit{
 		{"mutex/unlock.go", "	case now.Before(kept):\n", "	case false:\n"},
@@ -49,20 +49,20 @@ var holds = []fault{
 // turns are faults in how a lease is passed from one goroutine to the next.
 var turns = []fault{
 	{"the next turn has the same token", sim.Tokens, 500, []edit{
-		{handoverGo, "		l.turns.next++\n", "		l.turns.next = token\n"},
+		{handoverGo, "		later.next++\n", "		later.next = token\n"},
 		{termGo, "		first.next++\n", ""},
 	}},
 	{"a lease is handed on past its validity", sim.Truth, 3000, []edit{
-		{handoverGo, "|| !s.lasts(h.term, left) {", "{\n		_ = left"},
-		{termGo, "	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {\n", "	if false {\n"},
+		{handoverGo, "|| !s.lasts(h.term, valid.Sub(now)):", ":"},
+		{termGo, "	if min(valid.Sub(now), limit.Sub(now)) <= lead {\n", "	if false {\n"},
 	}},
 	{"a turn takes tokens that were never got", sim.Truth, 500, []edit{
-		{handoverGo, "	if l.turns.next > a.want.Token &&", "	if false &&"},
+		{handoverGo, "	if later.next > a.want.Token &&", "	if false &&"},
 	}},
 	{"validity counts from the raise", sim.Validity, 500, []edit{
-		{handoverGo, "	l.turns.raises++\n", "	l.turns.raises++\n	l.term.lease.Start = now\n"},
+		{handoverGo, "	later.raises++\n", "	later.raises++\n	t.lease.Start = now\n"},
 	}},
 	{"a lease that is handed on is released", sim.Protocol, 500, []edit{
-		{handoverGo, "	h.owed = false\n	g.left", "	s.work++\n	go func() { defer s.end(); _ = s.b.Release(context.Background(), h.term.lease) }()\n	g.left"},
+		{handoverGo, "	h.owed = false\n	g.next(h)", "	s.work++\n	go func() { defer s.end(); _ = s.b.Release(context.Background(), h.term.lease) }()\n	g.next(h)"},
 	}},
 }

@@ -53,9 +53,9 @@ var named = []schedule{
 	{"A3 clients' clocks over a wiped minority", here, "TestPlans/A3_wipe", "tokens:", unclamped},
 	{"A3 clients' clocks over counters that ended", here, "TestPlans/A3_expiry", "tokens:", unclamped},
 	{"A4 a floor that was handed out", "mutex", "TestRaiseAfterALossGivesNoTokens", "there in between", []edit{
-		{handoverGo, "got.Token < want.Token || l.term.until(now, a.s.meter).Sub(now) <= lead {", "got.Token < want.Token || now.IsZero() {"},
+		{handoverGo, "got.Token < want.Token || t.until(now, a.s.meter).Sub(now) <= lead {", "got.Token < want.Token || now.IsZero() {"},
 		{handoverGo, "cmp.Or(got.First, got.Token)", "min(cmp.Or(got.First), 0)"},
-		{termGo, "	if left := t.until(now, a.s.meter).Sub(now); min(left, limit.Sub(now)) <= lead {\n", "	if limit.Sub(now) <= lead {\n"},
+		{termGo, "	if min(valid.Sub(now), limit.Sub(now)) <= lead {\n", "	if limit.Sub(now) <= lead {\n"},
 	}},
 	{"A5 validity from the answer, after a raise", here, "TestPlans/A5", "told:", fromAnswer},
 	{"A5 a term from the answer, in a quorum", "backend/quorum", "TestTermCountsFromTheFirstMessageThoughItIsRaised", "want no longer than", []edit{
@@ -95,7 +95,7 @@ var named = []schedule{
 		{termGo, "	return t.awake(t.lease.Start.Add(t.lease.TTL), now, m)\n", "	return t.lease.Start.Add(t.lease.TTL)\n"},
 	}},
 	{"C1 a sleep before a lease is passed on", "mutex", "TestLeaseIsPassedOnWithItsSleeps", "Until is", []edit{
-		{handoverGo, "	return a.hold(ctx, g, l.term, token, l.turns)\n", "	l.term.slept = a.s.meter.at(time.Now())\n	return a.hold(ctx, g, l.term, token, l.turns)\n"},
+		{handoverGo, "	return a.hold(ctx, now, t, token, later)\n", "	t.slept = a.s.meter.at(time.Now())\n	return a.hold(ctx, now, t, token, later)\n"},
 	}},
 }
 
