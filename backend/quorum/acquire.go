@@ -51,7 +51,10 @@ func (q *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	return got, err
 }
 
-var errReleased = errors.New("its release was asked for")
+var (
+	errReleased = errors.New("its release was asked for")
+	errLate     = errors.New("it was answered without this node")
+)
 
 // ballot counts the votes on one attempt. One goroutine owns it.
 type ballot struct {

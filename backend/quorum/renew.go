@@ -49,14 +49,14 @@ func (q *Backend) Renew(ctx context.Context, held backend.Lease) error {
 	return err
 }
 
-// renew is not sent where nobody waits for it any more. A key that a release may
-// be on its way to does not count.
+// renew is not sent where nobody waits for it any more. A key that a release is,
+// or may be, on its way to is not the owner's.
 func (p *poll) renew(n *node, held backend.Lease, v *visit, forced bool) error {
 	switch {
-	case n.q.grants.isShut(held.Owner, n.index):
+	case p.votes.failed():
+		return n.wrap("renew", held.Key, errLate)
+	case v.isReleased() || n.q.grants.isShut(held.Owner, n.index):
 		return n.wrap("renew", held.Key, backend.ErrLost)
-	case p.votes.failed() || v.isReleased():
-		return n.wrap("renew", held.Key, errReleased)
 	}
 	return n.call(p.ctx, "renew", held.Key, forced, func(ctx context.Context) error { return n.b.Renew(ctx, held) })
 }
