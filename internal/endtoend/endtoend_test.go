@@ -200,11 +200,15 @@ func TestCounterLosesNoUpdate(t *testing.T) {
 					m := session(t, backend.Wrap(dial(t, servers), retry.Middleware(retry.FullJitter(5*time.Millisecond, 100*time.Millisecond))), nil).Mutex("counter")
 					all.Go(func() {
 						for range each {
+							counted := false
 							err := m.Do(t.Context(), func(context.Context) error {
 								counter++
+								counted = true
 								return nil
 							})
-							if err != nil {
+							// On a busy machine a release may be answered too late, and its
+							// repetition find the next holder's lock.
+							if err != nil && !(counted && errors.Is(err, mutex.ErrLost)) {
 								t.Error(err)
 								return
 							}
