@@ -3,16 +3,10 @@ package mutex
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/distmutex/distmutex/internal/jitter"
 )
-
-// maxCalls bounds the calls of the backend that one session makes by itself at
-// a time. It is far more than a healthy server needs, and keeps a dead one from
-// collecting a goroutine for each of ten thousand holds.
-const maxCalls = 256
 
 // plan sets the time of the next renewal after the last one succeeded: a third
 // of the validity after its start, less up to a tenth, so that holds that began
@@ -59,7 +53,7 @@ func (h *Hold) schedule(valid time.Time) {
 // lease that MinHold has kept, or forget the one that was not confirmed.
 func (h *Hold) tick() {
 	if h.renewalDue() {
-		h.s.due.serve(h)
+		h.s.renewals.serve(h, (*Hold).renew)
 	}
 }
 
@@ -136,42 +130,4 @@ func (h *Hold) renewed(t term, err error) {
 		h.replan(now, valid)
 	}
 	h.schedule(valid)
-}
-
-// dueQueue makes renewals, a bounded number at a time, in the order in which
-// they became due. Holds wait in it without a goroutine.
-type dueQueue struct {
-	mu     sync.Mutex
-	active int
-	holds  []*Hold
-}
-
-// serve renews h, now or when those before it are done.
-func (q *dueQueue) serve(h *Hold) {
-	q.mu.Lock()
-	if q.active == maxCalls {
-		q.holds = append(q.holds, h)
-		q.mu.Unlock()
-		return
-	}
-	q.active++
-	q.mu.Unlock()
-	for h != nil {
-		h.renew()
-		h = q.next()
-	}
-}
-
-func (q *dueQueue) next() *Hold {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.holds) == 0 {
-		q.active--
-		q.holds = nil
-		return nil
-	}
-	h := q.holds[0]
-	q.holds[0] = nil
-	q.holds = q.holds[1:]
-	return h
 }

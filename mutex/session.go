@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/distmutex/distmutex/backend"
-	"github.com/distmutex/distmutex/internal/jitter"
 )
 
 // Session is what one process holds through one backend. Its methods may be
@@ -22,8 +21,10 @@ type Session struct {
 	o      Options
 	meter  *sleepMeter
 	agenda agenda
-	due    dueQueue
 	owners owners
+
+	renewals  bounded[*Hold]
+	farewells bounded[farewell]
 
 	closing context.Context // ends when Close is called: waiters go home
 	close   context.CancelFunc
@@ -139,43 +140,5 @@ func (s *Session) end() {
 	if s.work--; s.work == 0 && s.idle != nil {
 		close(s.idle)
 		s.idle = nil
-	}
-}
-
-// abandon releases a lease in the background: one that may have been granted to
-// nobody, or that its holder has lost. It waits for ready first, if there is one.
-// Its caller is work itself.
-func (s *Session) abandon(ctx context.Context, l backend.Lease, ready func(context.Context) error) {
-	s.mu.Lock()
-	s.work++
-	s.mu.Unlock()
-	go func() {
-		defer s.end()
-		// When a whole term has passed there is nothing left to be released.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.TTL)
-		defer cancel()
-		defer context.AfterFunc(s.bg, cancel)()
-		if ready != nil && ready(ctx) != nil {
-			return
-		}
-		for n := 0; ; n++ {
-			err := s.b.Release(ctx, l)
-			pause := 5 * time.Millisecond << min(n, 6)
-			if err == nil || errors.Is(err, ErrLost) || isInvalid(err) || !sleep(ctx, pause/2+jitter.Of(l.Owner, n, pause)) {
-				return
-			}
-		}
-	}()
-}
-
-// sleep says whether d passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
