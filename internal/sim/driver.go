@@ -115,6 +115,7 @@ func (d *driver) spend(o owner) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.spent[o] = true
+	d.w.log.gaveUp(d.n.id, o)
 }
 
 func (d *driver) isSpent(o owner) bool {
