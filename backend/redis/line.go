@@ -220,8 +220,8 @@ func (g given) lease(want backend.Lease, sent, read time.Time) (got backend.Leas
 }
 
 // passOn releases a lease, or a place in line, and passes the lock on.
-func (b *Backend) passOn(ctx context.Context, held backend.Lease, keep time.Duration) (reply, error) {
-	r, err := b.eval(ctx, passScript, lineKeys(held.Key), &secret{owner: held.Owner},
+func (b *Backend) passOn(ctx context.Context, held backend.Lease, owner *secret, keep time.Duration) (reply, error) {
+	r, err := b.eval(ctx, passScript, lineKeys(held.Key), owner,
 		keep.Milliseconds(), wakeChannel(held.Key), &secret{owner: b.places.of(held)},
 		passedTerm.Milliseconds(), (b.maxTTL + counterLife).Milliseconds())
 	if err == nil {

@@ -162,10 +162,10 @@ func (b *Backend) refused(err error) {
 // giveUp releases a lease: by a native command if there is nothing to tell from
 // its answer but success, else by a script, or by what there is instead. A
 // tombstone is kept for as long as keep says.
-func (b *Backend) giveUp(ctx context.Context, held backend.Lease, keep time.Duration) (reply, error) {
+func (b *Backend) giveUp(ctx context.Context, held backend.Lease, owner *secret, keep time.Duration) (reply, error) {
 	if !b.ordered && (keep == 0 || b.plain) {
 		if name := b.commands(ctx, held.Key).release; name != "" {
-			if done, err := b.deleteNatively(ctx, held, name); done || err != nil {
+			if done, err := b.deleteNatively(ctx, held, owner, name); done || err != nil {
 				return reply{status: yes}, err
 			}
 		}
@@ -174,20 +174,20 @@ func (b *Backend) giveUp(ctx context.Context, held backend.Lease, keep time.Dura
 		return b.deletePlainly(ctx, held)
 	}
 	if b.ordered {
-		return b.passOn(ctx, held, keep)
+		return b.passOn(ctx, held, owner, keep)
 	}
-	return b.eval(ctx, releaseScript, []string{held.Key, tombsKey(held.Key)}, &secret{owner: held.Owner},
+	return b.eval(ctx, releaseScript, []string{held.Key, tombsKey(held.Key)}, owner,
 		keep.Milliseconds(), wakeChannel(held.Key))
 }
 
 // deleteNatively says whether it deleted the lock. It wakes the waiters in any
 // case: they look for themselves.
-func (b *Backend) deleteNatively(ctx context.Context, held backend.Lease, name string) (bool, error) {
+func (b *Backend) deleteNatively(ctx context.Context, held backend.Lease, owner *secret, name string) (bool, error) {
 	args := []any{name, held.Key}
 	if name == "delex" {
 		args = append(args, "IFEQ")
 	}
-	del := discreet{goredis.NewCmd(ctx, append(args, &secret{owner: held.Owner})...)}
+	del := discreet{goredis.NewCmd(ctx, append(args, owner)...)}
 	wake := goredis.NewIntCmd(ctx, "publish", wakeChannel(held.Key), "") // a hint, which a user may be forbidden to send
 	b.batch.process(ctx, del, wake)
 	err := del.Err()

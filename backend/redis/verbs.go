@@ -80,8 +80,9 @@ func (b *Backend) release(ctx context.Context, held backend.Lease) (reply, error
 		if _, doubt := b.lanes.get(held); doubt || held.Token == 0 {
 			keep = b.life(held)
 		}
-		r, err := b.giveUp(context.WithoutCancel(ctx), held, keep)
-		if err != nil {
+		owner := &secret{owner: held.Owner}
+		r, err := b.giveUp(context.WithoutCancel(ctx), held, owner, keep)
+		if err != nil && owner.doubtful(err) {
 			b.lanes.spend(held, b.life(held))
 		}
 		return r, err
