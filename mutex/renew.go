@@ -73,9 +73,9 @@ func (h *Hold) renewalDue() bool {
 	return due
 }
 
-// renew makes one attempt to start the term anew, while the agenda has the
-// loss. It has a context that nobody
-// cancels but the end of the hold, and that leaves time for another attempt.
+// renew makes one attempt to start the term anew, while the agenda has the loss.
+// It has a context that nobody cancels but the end of the hold, and that leaves
+// time for another attempt.
 func (h *Hold) renew() {
 	h.mu.Lock()
 	defer h.leave()

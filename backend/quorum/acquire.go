@@ -51,10 +51,7 @@ func (q *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	return got, err
 }
 
-var (
-	errReleased = errors.New("its release was asked for")
-	errLate     = errors.New("it was answered without this node")
-)
+var errReleased = errors.New("its release was asked for")
 
 // ballot counts the votes on one attempt. One goroutine owns it.
 type ballot struct {
@@ -123,7 +120,7 @@ func (b *ballot) send(l backend.Lease, nodes ...int) {
 			visit.turn(i)
 			n.setDoubt(l.Owner, true)
 			got, err := backend.Lease{}, n.wrap("acquire", l.Key, errReleased)
-			if b.votes.failed() || visit.isReleased() || b.q.grants.isShut(l.Owner, i) {
+			if n.isOver(b.votes, visit) {
 				n.setDoubt(l.Owner, false) // unsent: there is nothing to give back
 			} else {
 				got, err = n.acquire(b.ctx, l, b.forced || probe)

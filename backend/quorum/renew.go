@@ -49,16 +49,19 @@ func (q *Backend) Renew(ctx context.Context, held backend.Lease) error {
 	return err
 }
 
-// renew is not sent where nobody waits for it any more. A key that a release is,
-// or may be, on its way to is not the owner's.
+// renew is lost, unsent, where a release is on its way or may be. If the poll has
+// failed, nobody hears that.
 func (p *poll) renew(n *node, held backend.Lease, v *visit, forced bool) error {
-	switch {
-	case p.votes.failed():
-		return n.wrap("renew", held.Key, errLate)
-	case v.isReleased() || n.q.grants.isShut(held.Owner, n.index):
+	if n.isOver(p.votes, v) {
 		return n.wrap("renew", held.Key, backend.ErrLost)
 	}
 	return n.call(p.ctx, "renew", held.Key, forced, func(ctx context.Context) error { return n.b.Renew(ctx, held) })
+}
+
+// isOver says whether nothing but a release of the owner is to be sent to the node:
+// the verb has failed, or it was released, as a whole or on this node.
+func (n *node) isOver(votes *votes, v *visit) bool {
+	return votes.failed() || v.isReleased() || n.q.grants.isShut(v.owner, n.index)
 }
 
 // refill gives the key to a node that does not have it, once a majority has
@@ -66,8 +69,7 @@ func (p *poll) renew(n *node, held backend.Lease, v *visit, forced bool) error {
 // turn, so that a release comes behind it.
 func (n *node) refill(ctx context.Context, held backend.Lease, v *visit, votes *votes) {
 	<-votes.over
-	grants := &n.q.grants
-	if votes.failed() || v.isReleased() || grants.isShut(held.Owner, n.index) || !time.Now().Before(held.Until()) {
+	if n.isOver(votes, v) || !time.Now().Before(held.Until()) {
 		return
 	}
 	n.setDoubt(held.Owner, true)
@@ -76,7 +78,7 @@ func (n *node) refill(ctx context.Context, held backend.Lease, v *visit, votes *
 	if errors.Is(err, backend.ErrHeld) || time.Now().Before(held.Until()) {
 		return
 	}
-	grants.shut(held.Owner, n.index)
+	n.q.grants.shut(held.Owner, n.index)
 	n.release(ctx, held, false) // it may have come too late to be covered by this renewal
 }
 

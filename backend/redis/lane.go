@@ -141,11 +141,16 @@ func (ls *lanes) spend(l backend.Lease, life time.Duration) {
 	ls.enter(l, life).spent = true
 }
 
-func (ls *lanes) isSpent(l backend.Lease) bool {
+// bars says what keeps a call from being sent: a release that may still come, or
+// something that would shorten the term of l.
+func (ls *lanes) bars(l backend.Lease) (spent, brief bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ln := ls.m[laneID{l.Key, l.Owner}]
-	return ln != nil && ln.spent
+	if ln == nil {
+		return false, false
+	}
+	return ln.spent, ln.brief > 0 && ln.brief < l.TTL
 }
 
 // enter is the owner's lane, which lasts until Release or until whatever is on

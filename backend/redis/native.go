@@ -227,11 +227,3 @@ func (ls *lanes) linger(l backend.Lease, life time.Duration) {
 		ln.brief = l.TTL
 	}
 }
-
-// lingers says whether something may still come that shortens the term of l.
-func (ls *lanes) lingers(l backend.Lease) bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ln := ls.m[laneID{l.Key, l.Owner}]
-	return ln != nil && ln.brief > 0 && ln.brief < l.TTL
-}

@@ -123,10 +123,10 @@ func (b *Backend) send(ctx context.Context, l backend.Lease, f func(context.Cont
 				return reply{}, ctx.Err()
 			}
 		}
-		switch {
-		case b.lanes.isSpent(l):
+		switch spent, brief := b.lanes.bars(l); {
+		case spent:
 			return reply{status: gone}, nil
-		case b.lanes.lingers(l):
+		case brief:
 			return reply{}, errBrief
 		}
 		return f(quiet{ctx})

@@ -117,11 +117,10 @@ var releases = []fault{
 		{"mutex/attempt.go", "	a.want.Owner = a.s.owners.next()\n	if a.s.waiter", "	if a.s.waiter"},
 	}},
 	{"what waits for its turn is renewed behind its release", sim.Protocol, 2500, []edit{
-		{renewGo, "case p.votes.failed():", "case false:"},
-		{renewGo, "case v.isReleased() || n.q.grants", "case n.q.grants"},
+		{renewGo, "	if n.isOver(p.votes, v) {\n", "	if false {\n"},
 	}},
 	{"a release has no effect on what waits for its turn", sim.Quiet, 1000, []edit{
-		{acquireGo, "if b.votes.failed() || visit.isReleased() || b.q.grants.isShut(l.Owner, i) {", "if false {"},
+		{acquireGo, "if n.isOver(b.votes, visit) {", "if false {"},
 		{"backend/quorum/lane.go", "		<-v.before[node]\n", ""},
 	}},
 }

@@ -154,10 +154,8 @@ func (l *ledger) acquired(node int, o owner, r reply) {
 }
 
 func (l *ledger) renewedOn(node int, o owner, r reply) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if r.status != yes {
-		l.at(o).losses |= 1 << node
+		l.gaveUp(node, o)
 	}
 }
 
