@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,7 +76,72 @@ func TestSlowObserverOfOneLossDelaysNoOther(t *testing.T) {
 	})
 }
 
+// gone is a context that has ended and does not wake who waits for it.
+type gone struct {
+	context.Context
+	ended atomic.Bool
+}
+
+func (g *gone) Done() <-chan struct{} { return nil }
+
+func (g *gone) Err() error {
+	if g.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// inLine has a goroutine for each context lock m and unlock it, one behind the other.
+func inLine(t *testing.T, m *mutex.Leased, all *sync.WaitGroup, ctxs ...context.Context) {
+	for _, ctx := range ctxs {
+		all.Go(func() {
+			h, err := m.Hold(ctx)
+			if err == nil {
+				err = h.Unlock(ctx)
+			}
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+	}
+}
+
+// The heir goes away after the lease was left to it, and before it saw that: the
+// next has it at once, and if there is none it is released.
 func TestLeaseIsLeftToTheNextIfItsHeirGoesAway(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			n := newNetwork()
+			m := newMutex(t, n, nil)
+			h, heir := hold(t, m), &gone{Context: t.Context()}
+			var wg sync.WaitGroup
+			inLine(t, m, &wg, heir)
+			if !alone {
+				inLine(t, m, &wg, t.Context())
+			}
+			heir.ended.Store(true)
+			begin := time.Now()
+			if err := h.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+			wg.Wait()
+			synctest.Wait()
+			wantNow(t, begin, 0)
+			if got := len(n.all("release")); got != 1 {
+				t.Errorf("%d releases; want the last one's", got)
+			}
+			if got := m.Session().Gates(); got != 0 {
+				t.Errorf("%d gates are left", got)
+			}
+			free(t, n.inner)
+		})
+	}
+}
+
+// The heir goes away at any moment: if that is while it gets more tokens for the
+// lease, the lease is given up, and the next one gets another.
+func TestEachLeaseIsReleasedOnceWheneverItsHeirGoesAway(t *testing.T) {
 	for seed := range 50 {
 		bubble(t, func(t *testing.T) {
 			n := newNetwork()
@@ -84,18 +150,7 @@ func TestLeaseIsLeftToTheNextIfItsHeirGoesAway(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var wg sync.WaitGroup
-			for _, ctx := range []context.Context{ctx, t.Context()} {
-				wg.Go(func() {
-					h, err := m.Hold(ctx)
-					if err == nil {
-						err = h.Unlock(ctx)
-					}
-					if err != nil && ctx.Err() == nil {
-						t.Error(err)
-					}
-				})
-				synctest.Wait()
-			}
+			inLine(t, m, &wg, ctx, t.Context())
 			if seed%2 == 0 {
 				go cancel()
 			}
@@ -105,9 +160,14 @@ func TestLeaseIsLeftToTheNextIfItsHeirGoesAway(t *testing.T) {
 			cancel()
 			wg.Wait()
 			synctest.Wait()
-			if got := len(n.all("release")); got != 1 {
-				t.Errorf("%d releases; want the last one's", got)
+			released := make(map[string]bool)
+			for _, c := range n.all("release") {
+				if released[c.lease.Owner] {
+					t.Error("a lease was released twice")
+				}
+				released[c.lease.Owner] = true
 			}
+			free(t, n.inner)
 			if got := m.Session().Gates(); got != 0 {
 				t.Errorf("%d gates are left", got)
 			}
