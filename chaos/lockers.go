@@ -95,8 +95,8 @@ func serverOptions(ttl time.Duration) *redis.Options {
 	return &redis.Options{MaxTTL: ttl, Logger: slog.New(slog.DiscardHandler), Quorum: quorum.Options{NodeTimeout: ttl / 2}}
 }
 
-// newOurs makes a session. Every other process has its calls repeated, and every
-// other client speaks version 2 of the protocol.
+// newOurs makes a session. Every other process has its calls repeated, every other
+// client speaks version 2 of the protocol, and half of them have leases linger.
 func newOurs(c clientConfig) (locker, error) {
 	nodes := clientsOf(c.Nodes, func(o *goredis.Options) {
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = c.TTL/2, c.TTL/2, c.TTL/2
@@ -115,7 +115,11 @@ func newOurs(c clientConfig) (locker, error) {
 	if c.Seed%2 == 1 {
 		b = backend.Wrap(b, retry.Middleware(retry.FullJitter(5*time.Millisecond, c.TTL/4)))
 	}
-	session, err := mutex.NewSession(b, &mutex.Options{TTL: c.TTL})
+	mo := &mutex.Options{TTL: c.TTL}
+	if c.Seed/200%2 == 1 {
+		mo.Linger = 20 * time.Millisecond
+	}
+	session, err := mutex.NewSession(b, mo)
 	return &own{nodes, s, session}, err
 }
 

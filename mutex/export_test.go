@@ -22,6 +22,13 @@ func (s *Session) Gates() int {
 	return len(s.gates)
 }
 
+// Planned is how many holds the agenda has.
+func (s *Session) Planned() int {
+	s.agenda.mu.Lock()
+	defer s.agenda.mu.Unlock()
+	return len(s.agenda.holds)
+}
+
 func (l *Leased) Session() *Session { return l.s }
 
 // Suspended is what the kernel says.

@@ -18,6 +18,7 @@ type gate struct {
 	needed int       // how many callers and holds refer to it
 	holder *Hold     // the hold for which the gate is shut
 	locked *Hold     // what Unlock and Current of a Leased are about
+	kept   *Hold     // its lease is for who passes next; the gate is open
 	apart  bool      // the next who passes keeps off the key for a moment
 }
 
@@ -31,6 +32,7 @@ func (a *attempt) enter(ctx context.Context) error {
 	switch {
 	case !g.shut:
 		g.admit(a)
+		a.from = s.unkeep(g)
 	case a.try:
 		s.drop(g)
 		s.mu.Unlock()

@@ -26,9 +26,9 @@ type turns struct {
 // round trip to get it.
 const apartFor = time.Millisecond
 
-// bequeath leaves the lease to the first who waits at the gate, or says that
-// nothing of this can be. The hold has ended, so nothing changes its term and
-// its turns any more; h.mu is held.
+// bequeath leaves the lease to the first who waits at the gate, or keeps it there
+// for who comes next, or says that nothing of this can be. The hold has ended, so
+// nothing changes its term and its turns any more; h.mu is held.
 func (h *Hold) bequeath(now, valid time.Time) bool {
 	s := h.s
 	if s.o.HandOver < 0 || s.o.MinHold > 0 || h.busy {
@@ -37,17 +37,59 @@ func (h *Hold) bequeath(now, valid time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := h.gate
+	left, turn := valid.Sub(now), s.o.HandOver-now.Sub(h.turns.began)
 	switch {
-	case s.closed || g.line.Len() == 0 || !s.lasts(h.term, valid.Sub(now)):
+	case s.closed || g.line.Len() == 0 && s.o.Linger == 0 || !s.lasts(h.term, left):
 		return false
-	case now.Sub(h.turns.began) >= s.o.HandOver:
+	case turn <= 0:
 		g.apart = true
 		return false
 	}
-	h.owed = false
-	g.next(h)
-	s.forgetLocked(h)
+	if g.next(h) {
+		h.owed = false
+		s.forgetLocked(h)
+		return true
+	}
+	g.keep(h)
+	s.agenda.set(h, now.Add(min(s.o.Linger, turn, left-s.least(h.term))))
 	return true
+}
+
+// keep keeps the lease of h for who comes next. It is still owed: whoever takes
+// it off the gate, under Session.mu, sees to it.
+func (g *gate) keep(h *Hold) {
+	g.kept = h
+	if g.locked == h {
+		g.locked = nil
+	}
+}
+
+// unkeep takes what the gate keeps off it.
+func (s *Session) unkeep(g *gate) *Hold {
+	h := g.kept
+	if h != nil {
+		g.kept = nil
+		s.agenda.drop(h)
+		s.forgetLocked(h)
+	}
+	return h
+}
+
+// lingered releases the lease that nobody came for. If somebody did, or Close, it
+// does nothing.
+func (h *Hold) lingered() {
+	s := h.s
+	s.mu.Lock()
+	mine := h.gate.kept == h
+	if mine {
+		s.unkeep(h.gate)
+		s.work++ // before Close looks
+	}
+	s.mu.Unlock()
+	if mine {
+		s.abandon(h.base(), h.term.lease, nil)
+		s.end()
+	}
 }
 
 // succeed makes a hold of the lease that was left to the attempt. If nothing can

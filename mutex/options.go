@@ -47,6 +47,17 @@ type Options struct {
 	// MinHold is set.
 	HandOver time.Duration
 
+	// Linger is how long an Unlock that finds nobody of this session waiting keeps
+	// the lease for who comes next, but not past HandOver: the next Lock or TryLock
+	// of the session then has it without a call of the backend. Until it is
+	// released, in the background, others find the key held; if the process dies
+	// before, they do to the end of the term. At most HandOver, and not together
+	// with MinHold. Default 0: Unlock releases the lease.
+	//
+	// It is for a key that one process locks again and again while others want it
+	// now and then.
+	Linger time.Duration
+
 	// Wait paces the attempts of a Lock that finds the key held, where the
 	// backend does not offer a better way of waiting or that way fails. When it
 	// says stop, Lock returns ErrHeld. Default: full jitter, growing from 5 ms
@@ -96,6 +107,12 @@ func (o *Options) check() error {
 		return invalid("MinHold", "is %v, negative", o.MinHold)
 	case o.MinHold > o.TTL:
 		return invalid("MinHold", "is %v, more than TTL, %v", o.MinHold, o.TTL)
+	case o.Linger < 0:
+		return invalid("Linger", "is %v, negative", o.Linger)
+	case o.Linger > max(o.HandOver, 0):
+		return invalid("Linger", "is %v, more than HandOver, %v", o.Linger, o.HandOver)
+	case o.Linger > 0 && o.MinHold > 0:
+		return invalid("Linger", "is %v, but MinHold lets no lease be passed on", o.Linger)
 	case o.RenewEvery > 0 && o.RenewEvery < time.Millisecond:
 		return invalid("RenewEvery", "is %v, less than %v", o.RenewEvery, time.Millisecond)
 	case o.RenewEvery >= validity:

@@ -50,7 +50,7 @@ func (h *Hold) schedule(valid time.Time) {
 }
 
 // tick is what the agenda has done: notice the loss, ask for a renewal, release the
-// lease that MinHold has kept, or forget the one that was not confirmed.
+// lease that MinHold or Linger has kept, or forget the one that was not confirmed.
 func (h *Hold) tick() {
 	if h.renewalDue() {
 		h.s.renewals.serve(h, (*Hold).renew)

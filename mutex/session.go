@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,8 +77,8 @@ func (s *Session) Close(ctx context.Context) error {
 	s.closed = true
 	var held []*Hold
 	for _, g := range s.gates {
-		if g.holder != nil {
-			held = append(held, g.holder)
+		if h := cmp.Or(g.holder, s.unkeep(g)); h != nil {
+			held = append(held, h)
 		}
 	}
 	s.mu.Unlock()

@@ -57,11 +57,15 @@ func (a *attempt) enough(t term) bool {
 
 // lasts says whether what is left of a term is worth being held.
 func (s *Session) lasts(t term, left time.Duration) bool {
-	validity := validityOf(t.lease.TTL)
+	return left > lead && left >= s.least(t)
+}
+
+// least is how much of a term has to be left.
+func (s *Session) least(t term) time.Duration {
 	if s.o.RenewEvery < 0 {
-		validity = 2 * validityOf(s.o.TTL) // it will not get better: insist on half
+		return validityOf(s.o.TTL) / 2 // it will not get better
 	}
-	return left > lead && left >= validity/4
+	return validityOf(t.lease.TTL) / 4
 }
 
 func validityOf(ttl time.Duration) time.Duration { return ttl - backend.Drift(ttl) }

@@ -105,6 +105,8 @@ func (h *Hold) afterwards() {
 		h.discard(h.base())
 	case h.unsure:
 		h.s.forget(h)
+	default:
+		h.lingered()
 	}
 }
 

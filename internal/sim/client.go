@@ -70,7 +70,8 @@ func (c *client) open() error {
 	p := c.w.plan
 	s, err := mutex.NewSession(c.layers, &mutex.Options{
 		TTL: p.TTL, Wait: c.pace,
-		MinHold: c.plan.MinHold, MaxHold: c.maxHold(), RenewEvery: c.plan.RenewEvery, HandOver: c.plan.HandOver,
+		MinHold: c.plan.MinHold, MaxHold: c.maxHold(), RenewEvery: c.plan.RenewEvery,
+		HandOver: c.plan.HandOver, Linger: c.plan.Linger,
 	})
 	if err != nil {
 		return err

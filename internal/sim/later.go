@@ -1,6 +1,9 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // later draws what was thought of later, from a stream of its own: so Former is what
 // a seed made before.
@@ -28,9 +31,33 @@ func (p *Plan) sleep(r *rolls) Fault {
 	return f
 }
 
+// linger draws for which clients a lease lingers. That came last.
+func (p *Plan) linger() {
+	r := rollsOf(p.Seed, 11)
+	for i := range p.Clients {
+		c := &p.Clients[i]
+		longest := c.HandOver
+		if longest == 0 {
+			longest = 20 * ms // the default
+		}
+		if r.percent(40) && c.MinHold == 0 && longest > 0 {
+			c.Linger = r.between(time.Microsecond, longest)
+		}
+	}
+}
+
+// Prompt is the plan without leases that linger, as a seed made it before.
+func (p Plan) Prompt() Plan {
+	q := p.clone()
+	for i := range q.Clients {
+		q.Clients[i].Linger = 0
+	}
+	return q
+}
+
 // Former is the plan without what was thought of later.
 func (p Plan) Former() Plan {
-	q := p.clone()
+	q := p.Prompt()
 	q.Faults = slices.DeleteFunc(q.Faults, func(f Fault) bool { return f.Kind == Sleep })
 	q.Fresh = false
 	return q

@@ -86,6 +86,7 @@ type ClientPlan struct {
 	MaxHold    time.Duration
 	RenewEvery time.Duration
 	HandOver   time.Duration
+	Linger     time.Duration
 	Programs   [][]Step // one for each goroutine
 }
 
@@ -131,6 +132,7 @@ func Make(seed int64) Plan {
 	}
 	p.Faults = append(p.Faults, p.own(&r)...)
 	p.later()
+	p.linger()
 	return p
 }
 

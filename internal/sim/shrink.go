@@ -90,7 +90,8 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&s, "  n%d: clock %v off and %d ppm fast\n", i, short(n.Offset), n.Rate)
 	}
 	for i, c := range p.Clients {
-		fmt.Fprintf(&s, "  %c: clock %v off and %d ppm fast, loses %d%%\n", 'A'+i, short(c.Offset), c.Rate, c.Loss)
+		fmt.Fprintf(&s, "  %c: clock %v off and %d ppm fast, loses %d%%, lingers %v\n",
+			'A'+i, short(c.Offset), c.Rate, c.Loss, short(c.Linger))
 		for _, steps := range c.Programs {
 			fmt.Fprintf(&s, "    %v\n", steps)
 		}

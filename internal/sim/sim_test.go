@@ -148,7 +148,7 @@ func TestSeedsThatBrokeALaw(t *testing.T) {
 		7110012488, 7110141747, // renewed what a clean-up was on its way to
 		7090016184, // misjudged
 	} {
-		for _, b := range sim.Run(t, planOf(s), false).Breaches {
+		for _, b := range sim.Run(t, sim.Make(s).Prompt(), false).Breaches {
 			t.Errorf("seed %d: %v", s, b)
 		}
 	}

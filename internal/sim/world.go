@@ -148,7 +148,7 @@ func (w *world) recover() {
 	all.Wait()
 	settle := 6*w.plan.Latency + 10*ms
 	for _, c := range w.plan.Clients {
-		settle = max(settle, c.MinHold+4*w.plan.Latency+10*ms)
+		settle = max(settle, max(c.MinHold, c.Linger)+4*w.plan.Latency+10*ms)
 	}
 	time.Sleep(settle)
 	w.quiet()
