@@ -148,10 +148,10 @@ func TestRatiosAreOfTheSameRound(t *testing.T) {
 	if got := a.ratios("one", ours, bare, "rate"); !slices.Equal(got, []float64{2, 3}) {
 		t.Errorf("ratios %v, want 2 and 3", got)
 	}
-	if got := floorOf("one")(a); got != 2.5 {
+	if got := floorOf("one")(a, ours); got != 2.5 {
 		t.Errorf("the goal sees %v, want 2.5", got)
 	}
-	if got := bestOf("free")(a); !math.IsNaN(got) {
+	if got := bestOf("free")(a, ours); !math.IsNaN(got) {
 		t.Errorf("what was not measured is %v", got)
 	}
 }

@@ -6,13 +6,17 @@ import (
 	"strings"
 )
 
-// goal is a figure of ours that has a limit.
+// figure is what came of a goal for one of our peers. NaN: not measured.
+type figure func(a results, us string) float64
+
+// goal is a figure that has a limit.
 type goal struct {
 	what, want string
-	reached    func(a results) float64 // NaN: not measured
-	limit      float64
-	atLeast    bool // else at most
-	digits     int
+	reached    figure
+
+	limit   float64
+	atLeast bool // else at most
+	digits  int
 }
 
 var goals = []goal{
@@ -44,38 +48,38 @@ var goals = []goal{
 	{"", "renewals pipelined: over 1 a read of the server", medianOf("holds", "per read", 1), 1, true, 2},
 	{"a waiter, all for one key", "under 1 KiB of heap", medianOf("waiters", "heap each", 1), 1024, false, 0},
 	{"a waiter, each for its own key", "under 1 KiB of heap", medianOf("waiters-keys", "heap each", 1), 1024, false, 0},
-	{"memory, uncontended", "< 20 × a one-slot channel", func(a results) float64 {
-		return quantile(a.ratios("memory", memoryPeer, channelPeer, "per cycle"), 0.5)
-	}, 20, false, 1},
-	{"", "≤ 4 allocations", func(a results) float64 { return quantile(a.values("memory", memoryPeer, "allocs"), 0.5) }, 4.1, false, 1},
+	{"memory, uncontended", "< 20 × a one-slot channel", inMemory(func(a results) []float64 {
+		return a.ratios("memory", memoryPeer, channelPeer, "per cycle")
+	}), 20, false, 1},
+	{"", "≤ 4 allocations", inMemory(func(a results) []float64 { return a.values("memory", memoryPeer, "allocs") }), 4.1, false, 1},
 }
 
-func medianOf(scenario, key string, unit float64) func(results) float64 {
-	return func(a results) float64 { return quantile(a.values(scenario, ours, key), 0.5) / unit }
+func medianOf(scenario, key string, unit float64) figure {
+	return func(a results, us string) float64 { return quantile(a.values(scenario, us, key), 0.5) / unit }
 }
 
-func worstOf(scenario, key string, unit float64) func(results) float64 {
-	return func(a results) float64 { return quantile(a.values(scenario, ours, key), 1) / unit }
+func worstOf(scenario, key string, unit float64) figure {
+	return func(a results, us string) float64 { return quantile(a.values(scenario, us, key), 1) / unit }
 }
 
-func both(scenario string) func(results) float64 {
-	return func(a results) float64 {
-		return quantile(a.values(scenario, ours, "heap each"), 0.5) + quantile(a.values(scenario, ours, "stack each"), 0.5)
+func both(scenario string) figure {
+	return func(a results, us string) float64 {
+		return quantile(a.values(scenario, us, "heap each"), 0.5) + quantile(a.values(scenario, us, "stack each"), 0.5)
 	}
 }
 
 // floorOf is our rate as a multiple of the two plain commands'.
-func floorOf(scenario string) func(results) float64 {
-	return func(a results) float64 { return quantile(a.ratios(scenario, ours, bare, "rate"), 0.5) }
+func floorOf(scenario string) figure {
+	return func(a results, us string) float64 { return quantile(a.ratios(scenario, us, bare, "rate"), 0.5) }
 }
 
 // bestOf is our rate as a multiple of the best peer's: the smallest of the
 // multiples.
-func bestOf(scenario string) func(results) float64 {
-	return func(a results) float64 {
+func bestOf(scenario string) figure {
+	return func(a results, us string) float64 {
 		least := math.NaN()
 		for peer := range a[scenario] {
-			if m := quantile(a.ratios(scenario, ours, peer, "rate"), 0.5); peer != ours && peer != bare && !(m >= least) {
+			if m := quantile(a.ratios(scenario, us, peer, "rate"), 0.5); peer != us && peer != ours && peer != oursLingering && peer != bare && !(m >= least) {
 				least = m
 			}
 		}
@@ -84,14 +88,24 @@ func bestOf(scenario string) func(results) float64 {
 }
 
 // sick compares a quorum with sick nodes with a healthy one.
-func sick(scenario, key string) func(results) float64 {
-	return func(a results) float64 {
-		return quantile(a.values(scenario, ours, key), 0.5) / quantile(a.values("nodes", ours, key), 0.5)
+func sick(scenario, key string) figure {
+	return func(a results, us string) float64 {
+		return quantile(a.values(scenario, us, key), 0.5) / quantile(a.values("nodes", us, key), 0.5)
 	}
 }
 
-func crowding(a results) float64 {
-	return quantile(a.values("crowd", ours, "commands"), 0.5) / quantile(a.values("hold", ours, "commands"), 0.5)
+func crowding(a results, us string) float64 {
+	return quantile(a.values("crowd", us, "commands"), 0.5) / quantile(a.values("hold", us, "commands"), 0.5)
+}
+
+// inMemory is what there is of the memory backend, where nothing lingers.
+func inMemory(of func(results) []float64) figure {
+	return func(a results, us string) float64 {
+		if us != ours {
+			return math.NaN()
+		}
+		return quantile(of(a), 0.5)
+	}
 }
 
 func (g goal) met(v float64) bool {
@@ -103,16 +117,25 @@ func (g goal) met(v float64) bool {
 
 func goalTable(a results) string {
 	var s strings.Builder
-	s.WriteString("| | goal | reached | |\n| --- | --- | --- | --- |\n")
+	s.WriteString("| | goal | reached | | lingering | |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, g := range goals {
-		v, text, verdict := g.reached(a), "not measured", ""
-		if !math.IsNaN(v) {
-			text, verdict = fmt.Sprintf("%.*f", g.digits, v), "**missed**"
-			if g.met(v) {
-				verdict = "met"
-			}
-		}
-		writeRow(&s, []string{g.what, g.want, text, verdict})
+		v, verdict := g.judge(a, ours, "not measured")
+		w, second := g.judge(a, oursLingering, "")
+		writeRow(&s, []string{g.what, g.want, v, verdict, w, second})
 	}
 	return s.String()
+}
+
+// judge says how far a peer of ours came, and whether that is enough.
+func (g goal) judge(a results, us, unknown string) (text, verdict string) {
+	v := g.reached(a, us)
+	switch {
+	case math.IsNaN(v):
+		return unknown, ""
+	case g.met(v):
+		verdict = "met"
+	default:
+		verdict = "**missed**"
+	}
+	return fmt.Sprintf("%.*f", g.digits, v), verdict
 }

@@ -16,6 +16,7 @@ const (
 	redislockPeer = "redislock"
 	rueidisPeer   = "rueidislock"
 	ours          = "distmutex"
+	oursLingering = "distmutex/linger" // keeps a lease for a moment after the unlock
 	channelPeer   = "channel"
 	memoryPeer    = "distmutex/memory"
 )
@@ -48,7 +49,7 @@ func open(s *spec) (client, error) {
 		return newRedislock(s), nil
 	case rueidisPeer:
 		return newRueidis(s)
-	case ours:
+	case ours, oursLingering:
 		return newOurs(s)
 	case memoryPeer:
 		return newMemory(s)

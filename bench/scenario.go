@@ -24,8 +24,9 @@ type scenario struct {
 }
 
 var (
-	onServer = []string{bare, redsyncPeer, redislockPeer, rueidisPeer, ours}
-	onNodes  = []string{bare, redsyncPeer, ours}
+	onServer   = []string{bare, redsyncPeer, redislockPeer, rueidisPeer, ours}
+	repeatedly = []string{bare, redsyncPeer, redislockPeer, rueidisPeer, ours, oursLingering}
+	onNodes    = []string{bare, redsyncPeer, ours, oursLingering}
 
 	cycleColumns   = []column{rate, perFloor, commands, allocs, allocBytes}
 	contendColumns = []column{rate, perFloor, commands, jain, longest}
@@ -33,19 +34,19 @@ var (
 )
 
 var scenarios = []scenario{
-	{name: "one", what: "1 goroutine, free key", peers: onServer, servers: 1, processes: 1,
+	{name: "one", what: "1 goroutine, free key", peers: repeatedly, servers: 1, processes: 1,
 		job: spec{Job: "cycles", Clients: 1, Goroutines: 1, Samples: true}, columns: append(slices.Clone(cycleColumns), median, tail)},
-	{name: "free", what: "64 goroutines, 64 free keys", peers: onServer, servers: 1, processes: 1,
+	{name: "free", what: "64 goroutines, 64 free keys", peers: repeatedly, servers: 1, processes: 1,
 		job: spec{Job: "cycles", Clients: 1, Goroutines: 64, OwnKeys: true}, columns: cycleColumns},
-	{name: "local", what: "32 goroutines, one key, one process", peers: onServer, servers: 1, processes: 1,
+	{name: "local", what: "32 goroutines, one key, one process", peers: repeatedly, servers: 1, processes: 1,
 		job: spec{Job: "cycles", Clients: 1, Goroutines: 32}, columns: contendColumns},
-	{name: "processes", what: "8 processes, one key", peers: onServer, servers: 1, processes: 8,
+	{name: "processes", what: "8 processes, one key", peers: repeatedly, servers: 1, processes: 8,
 		job: spec{Job: "cycles", Clients: 1, Goroutines: 1}, columns: contendColumns},
-	{name: "hold", what: "64 processes, one key, 5 ms hold (200/s possible)", peers: onServer, servers: 1, processes: 64, length: 4 * time.Second,
+	{name: "hold", what: "64 processes, one key, 5 ms hold (200/s possible)", peers: repeatedly, servers: 1, processes: 64, length: 4 * time.Second,
 		job: spec{Job: "cycles", Clients: 1, Goroutines: 1, Hold: 5 * time.Millisecond}, columns: contendColumns},
 	{name: "crowd", what: "512 clients in 64 processes, one key, 5 ms hold", peers: []string{bare, redislockPeer, ours}, servers: 1, processes: 64, length: 12 * time.Second,
 		job: spec{Job: "cycles", Clients: 8, Goroutines: 1, Hold: 5 * time.Millisecond}, columns: contendColumns},
-	{name: "handover", what: "hand-over between two processes: from before Unlock to after the other's Lock", peers: onServer, servers: 1, processes: 2,
+	{name: "handover", what: "hand-over between two processes: from before Unlock to after the other's Lock", peers: repeatedly, servers: 1, processes: 2,
 		job: spec{Job: "handover", Clients: 1, Goroutines: 1}, columns: []column{handover, handoverTail, ping, inPings, rested, inRested}},
 
 	nodeScenario("nodes", "5 nodes, 1 goroutine, free key", nil),
