@@ -49,6 +49,7 @@ type attempt struct {
 
 	want  backend.Lease
 	slept time.Duration // at want.Start
+	limit time.Time     // where MaxHold ends for what comes of it
 	owed  bool          // want must be released if nothing comes of it
 	queue bool          // Wait was called: so even after a refusal, to leave the line
 
@@ -99,12 +100,11 @@ func (a *attempt) through(ctx context.Context) (*Hold, error) {
 			return nil, err
 		}
 		a.contended = true
-		t, err = a.wait(ctx)
-		if err == nil && t.good {
-			return a.begin(ctx, t)
-		}
-		if err != nil {
+		switch t, good, err := a.wait(ctx); {
+		case err != nil:
 			return nil, err
+		case good:
+			return a.begin(ctx, t)
 		}
 	}
 }
@@ -140,19 +140,19 @@ func (a *attempt) acquire(ctx context.Context) (term, error) {
 	return a.term(got), nil
 }
 
-// wait waits for a chance, with a new owner. It returns a good term if that is
-// a grant already, else the attempt goes on with an Acquire.
-func (a *attempt) wait(ctx context.Context) (term, error) {
+// wait waits for a chance, with a new owner. It returns a term that is
+// good if it was granted one already; else the attempt goes on with an Acquire.
+func (a *attempt) wait(ctx context.Context) (t term, good bool, err error) {
 	if a.hasty > 2 {
 		// A Waiter that never waits must not make us a busy loop.
 		if err := a.rest(ctx); err != nil {
-			return term{}, err
+			return t, false, err
 		}
 	}
 	a.want.Owner = a.s.owners.next()
 	if a.s.waiter == nil {
 		a.owed = false
-		return term{}, a.rest(ctx)
+		return t, false, a.rest(ctx)
 	}
 	a.start()
 	a.owed, a.queue = true, true
@@ -160,23 +160,22 @@ func (a *attempt) wait(ctx context.Context) (term, error) {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil || isInvalid(err):
-		return term{}, err
+		return t, false, err
 	default:
-		return term{}, a.rest(ctx)
+		return t, false, a.rest(ctx)
 	}
 	if a.hasty++; time.Since(a.want.Start) > 10*time.Millisecond {
 		a.hasty = 0
 	}
 	if got.TTL <= 0 {
 		a.want.Ticket = got.Ticket
-		return term{}, nil
+		return t, false, nil
 	}
 	if got.Start.IsZero() {
 		got.Start = a.want.Start // it may have been granted as early as this
 	}
-	t := a.term(got)
-	t.good = a.enough(t)
-	return t, nil
+	t = a.term(got)
+	return t, a.enough(t), nil
 }
 
 // rest sleeps as the policy says.

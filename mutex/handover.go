@@ -16,7 +16,6 @@ import (
 // So one call of the backend is good for many turns.
 type turns struct {
 	began  time.Time     // when the backend granted the lease
-	from   time.Time     // from when MaxHold counts for the one who has it
 	next   backend.Token // the first that no hold had; none is left above the lease's
 	raises int
 }
@@ -107,7 +106,7 @@ func (a *attempt) succeed(ctx context.Context) (*Hold, error) {
 		return nil, nil
 	}
 	now := time.Now()
-	later.from = now
+	a.limit = now.Add(a.s.o.MaxHold)
 	token := later.next
 	if token > 0 {
 		later.next++

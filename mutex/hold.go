@@ -33,19 +33,19 @@ type Hold struct {
 
 	// How it ended.
 	over     bool // lost, unlocked or closed
+	final    bool // nothing can change the reason any more
+	shut     bool // lost is closed, or will be when it is made
+	reported bool // the observer was told
 	ended    time.Time
 	err      *LostError // if it was lost
-	final    bool       // nothing can change the reason any more
-	shut     bool       // lost is closed, or will be when it is made
-	reported bool       // the observer was told
 
 	// Renewal.
 	renewAt time.Time          // zero: no more
-	draws   int                // random times drawn so far
-	queued  bool               // waiting for its turn
-	misses  int                // how many failed in a row
+	draws   int32              // random times drawn so far
+	misses  int32              // how many failed in a row
 	miss    error              // the last one
 	abort   context.CancelFunc // of the one under way
+	queued  bool               // waiting for its turn
 
 	// For one owner, the next call of the backend begins when the last returned.
 	busy bool
@@ -56,9 +56,9 @@ type Hold struct {
 	given   bool    // Unlock was called
 	settled bool    // result is what every further Unlock returns
 	unsure  bool    // the outcome of Unlock is unknown: it can be repeated
+	owed    bool    // the lease is still to be released
+	parked  bool    // the agenda will have it done, when MinHold has passed
 	result  error
-	owed    bool // the lease is still to be released
-	parked  bool // the agenda will have it done, when MinHold has passed
 }
 
 // Key is what is locked.

@@ -36,7 +36,7 @@ func (h *Hold) replan(now, valid time.Time) {
 // jitter draws a time below most.
 func (h *Hold) jitter(most time.Duration) time.Duration {
 	h.draws++
-	return jitter.Of(h.term.lease.Owner, h.draws, most)
+	return jitter.Of(h.term.lease.Owner, int(h.draws), most)
 }
 
 // schedule sets what is to be done next: a renewal, or noticing the loss. The

@@ -16,7 +16,6 @@ const lead = time.Millisecond
 type term struct {
 	lease backend.Lease
 	slept time.Duration // the meter's answer at lease.Start, or less
-	good  bool          // worth being held without another call
 }
 
 // term takes a grant of a.want.
@@ -93,7 +92,7 @@ func (a *attempt) lasting(ctx context.Context, t term) (term, error) {
 
 // begin makes a hold of a grant of the backend, if it can be relied on.
 func (a *attempt) begin(ctx context.Context, t term) (*Hold, error) {
-	from := t.lease.Start
+	a.limit = t.lease.Start.Add(a.s.o.MaxHold)
 	if a.s.o.MinHold > 0 {
 		var err error
 		if t, err = a.lasting(ctx, t); err != nil {
@@ -101,7 +100,7 @@ func (a *attempt) begin(ctx context.Context, t term) (*Hold, error) {
 		}
 	}
 	now, token := time.Now(), t.lease.Token
-	first := turns{began: now, from: from, next: token}
+	first := turns{began: now, next: token}
 	if token > 0 {
 		first.next++
 	}
@@ -112,14 +111,13 @@ func (a *attempt) begin(ctx context.Context, t term) (*Hold, error) {
 // goes to later turns. That it can be relied on is checked as of now, which is fresh.
 func (a *attempt) hold(ctx context.Context, now time.Time, t term, token backend.Token, later turns) (*Hold, error) {
 	a.want = t.lease // what has to be released if this fails
-	limit := later.from.Add(a.s.o.MaxHold)
 	valid := t.until(now, a.s.meter)
-	if min(valid.Sub(now), limit.Sub(now)) <= lead {
+	if min(valid.Sub(now), a.limit.Sub(now)) <= lead {
 		return nil, &backend.Error{Op: "acquire", Key: a.key, Err: errLate}
 	}
 	h := &Hold{
 		s: a.s, key: a.key, gate: a.gate, token: token, term: t, turns: later,
-		since: now, limit: limit, owed: true,
+		since: now, limit: a.limit, owed: true,
 	}
 	if a.s.obs != nil {
 		h.link = context.WithoutCancel(ctx)
