@@ -7,13 +7,15 @@ import (
 	"time"
 )
 
-type check struct{ inside, token, holder, released int64 }
+type check struct{ inside, token, holder, released, cycles int64 }
 
 type checks struct{}
 
 func openChecks(string) (*checks, error) {
 	return nil, errors.New("bench takes a Unix: its processes check each other in shared memory")
 }
+
+func (*checks) cycles() int64 { return 0 }
 
 func (*checks) of(int) *check { return nil }
 

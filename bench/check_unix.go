@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -16,7 +17,8 @@ type check struct {
 	token    int64 // of the last hold
 	holder   int64 // number of the last one
 	released int64 // when it was about to unlock, by the clock of this machine
-	_        [4]int64
+	cycles   int64 // of all
+	_        [3]int64
 }
 
 const maxChecks = 1024
@@ -39,6 +41,14 @@ func openChecks(path string) (*checks, error) {
 		return nil, fmt.Errorf("share %s: %w", path, err)
 	}
 	return &checks{unsafe.Slice((*check)(unsafe.Pointer(&b[0])), maxChecks)}, nil
+}
+
+// cycles is how many there were of all keys.
+func (c *checks) cycles() (n int64) {
+	for i := range c.all {
+		n += atomic.LoadInt64(&c.all[i].cycles)
+	}
+	return n
 }
 
 func (c *checks) of(key int) *check { return &c.all[key%maxChecks] }

@@ -119,6 +119,7 @@ func (w *runner) run(ctx context.Context) {
 			w.failed(err)
 		}
 		w.cycles++
+		atomic.AddInt64(&w.check.cycles, 1)
 		if w.samples != nil {
 			w.samples = append(w.samples, micros(time.Since(began)))
 		}
@@ -177,6 +178,7 @@ func (w *runner) handOver(ctx context.Context) {
 			w.failed(err)
 		}
 		w.cycles++
+		atomic.AddInt64(&w.check.cycles, 1)
 		for until := time.Now().Add(time.Second); atomic.LoadInt64(&w.check.holder) == w.me && time.Now().Before(until) && ctx.Err() == nil; {
 			time.Sleep(200 * time.Microsecond)
 		}

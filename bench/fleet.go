@@ -19,6 +19,7 @@ type fleet struct {
 	length         time.Duration // the shortest round
 	faulty         bool          // some of the servers will not answer
 	all            []*process
+	checks         *checks
 	slow, gone     bool
 }
 
@@ -33,6 +34,10 @@ type process struct {
 // writes a profile, if there is a name for it.
 func launch(ctx context.Context, sc scenario, peer, profile string, s *servers) (*fleet, error) {
 	f := &fleet{scenario: sc.name, peer: peer, servers: s, length: sc.length, faulty: sc.fault != nil}
+	var err error
+	if f.checks, err = openChecks(s.shared); err != nil {
+		return nil, err
+	}
 	each := sc.job
 	each.Peer, each.Shared, each.Profile = peer, s.shared, profile
 	for _, one := range s.all {
@@ -116,6 +121,10 @@ func (f *fleet) round(ctx context.Context, length time.Duration) (record, error)
 			return r, err
 		}
 	}
+	middle, err := f.middle(ctx, o)
+	if err != nil {
+		return r, err
+	}
 	all := report{Sums: map[string]float64{}, Samples: map[string][]float64{}}
 	for _, p := range f.all {
 		var one report
@@ -132,13 +141,32 @@ func (f *fleet) round(ctx context.Context, length time.Duration) (record, error)
 		return r, err
 	}
 	all.Sums["seconds"] /= float64(len(f.all))
-	r.fill(all, after.less(before))
+	if middle.cycles == 0 {
+		middle = after.less(before)
+	}
+	r.fill(all, middle)
 	return r, nil
+}
+
+// middle is what the servers do in the middle half of a round: who begins to wait,
+// and who is cut off while he waits, costs commands that belong to no cycle.
+func (f *fleet) middle(ctx context.Context, o order) (info, error) {
+	if f.faulty || len(f.servers.clients) == 0 {
+		return info{}, nil
+	}
+	sleep(ctx, time.Until(o.At.Add(o.For/4)))
+	before, err := f.info(ctx)
+	if err != nil {
+		return before, err
+	}
+	sleep(ctx, time.Until(o.At.Add(o.For*3/4)))
+	after, err := f.info(ctx)
+	return after.less(before), err
 }
 
 // info adds up what the servers say. Where some can't, it says nothing.
 func (f *fleet) info(ctx context.Context) (info, error) {
-	sum := info{calls: map[string]float64{}}
+	sum := info{calls: map[string]float64{}, cycles: float64(f.checks.cycles())}
 	if f.faulty {
 		return sum, nil
 	}

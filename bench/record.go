@@ -67,7 +67,7 @@ func (r *record) fillServer(server info) {
 	if server.total() == 0 {
 		return
 	}
-	of := v["cycles"]
+	of := server.cycles
 	if _, waited := v["waiter commands"]; waited {
 		return
 	}

@@ -90,6 +90,8 @@ type info struct {
 	calls map[string]float64 // commands, those inside of scripts too
 	reads float64            // times that it read from a connection
 	cpu   float64            // seconds
+
+	cycles float64 // of the clients, so far
 }
 
 func readInfo(ctx context.Context, c *goredis.Client) (info, error) {
@@ -118,7 +120,7 @@ func number(s string) float64 {
 }
 
 func (i info) less(before info) info {
-	d := info{calls: map[string]float64{}, reads: i.reads - before.reads, cpu: i.cpu - before.cpu}
+	d := info{calls: map[string]float64{}, reads: i.reads - before.reads, cpu: i.cpu - before.cpu, cycles: i.cycles - before.cycles}
 	for name, n := range i.calls {
 		if n -= before.calls[name]; n > 0 {
 			d.calls[name] = n
@@ -128,7 +130,7 @@ func (i info) less(before info) info {
 }
 
 func (i info) plus(j info) info {
-	s := info{calls: map[string]float64{}, reads: i.reads + j.reads, cpu: i.cpu + j.cpu}
+	s := info{calls: map[string]float64{}, reads: i.reads + j.reads, cpu: i.cpu + j.cpu, cycles: i.cycles + j.cycles}
 	for _, calls := range []map[string]float64{i.calls, j.calls} {
 		for name, n := range calls {
 			s.calls[name] += n
