@@ -64,6 +64,10 @@ func TestViolationsAreFound(t *testing.T) {
 	if linear, _ := history.Linear([]history.Hold{held("a/0", 0, 0, 10, 20), held("b/0", 0, 30, 40, 50)}, false); len(linear) > 0 {
 		t.Errorf("a lock without tokens: %v", linear)
 	}
+	// Stopped while it was told: another had the lock before it says so.
+	if linear, _ := history.Linear([]history.Hold{held("a/0", 1, 0, 100, 50), held("b/0", 2, 60, 70, 80)}, true); len(linear) > 0 {
+		t.Errorf("told after the end of validity: %v", linear)
+	}
 }
 
 func TestLogIsReadBack(t *testing.T) {

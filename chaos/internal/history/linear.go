@@ -48,7 +48,8 @@ const window = 40
 // Linear judges holds, window by window, with porcupine. A grant happens between
 // its call and its return; a hold ends after its release was sent or, where it
 // lapsed, at any time after its validity: the lapse of a lease is legal. So is a
-// key that goes on being held by nobody who knows.
+// key that goes on being held by nobody who knows. Where a process was stopped
+// while it was told, validity is over before it says so.
 func Linear(all []Hold, fenced bool) (found []Violation, windows int) {
 	m := model(fenced)
 	for key, holds := range byKey(all) {
@@ -72,7 +73,7 @@ func operations(holds []Hold) []porcupine.Operation {
 		}
 		all = append(all,
 			porcupine.Operation{ClientId: i, Input: step{h.ID, true}, Call: h.Invoked, Output: h.Token, Return: h.Returned},
-			porcupine.Operation{ClientId: i, Input: step{h.ID, false}, Call: max(h.Returned, h.End()), Return: end})
+			porcupine.Operation{ClientId: i, Input: step{h.ID, false}, Call: max(h.Invoked, h.End()), Return: end})
 	}
 	return all
 }
