@@ -47,7 +47,7 @@ func TestLingeringLeaseIsTakenWithoutACall(t *testing.T) {
 		if got := len(n.all("release")); got != 0 {
 			t.Error("released before its time")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := len(n.all("release")); got != 1 {
 			t.Errorf("%d releases; want 1, after Linger", got)
