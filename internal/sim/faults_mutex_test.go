@@ -20,7 +20,7 @@ var holds = []fault{
 		{"backend/lease.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
 	}},
 	{"a grant is not looked at again when it comes", sim.Truth, 2000, []edit{
-		{termGo, "	if min(valid.Sub(now), limit.Sub(now)) <= lead {\n", "	if false {\n"},
+		{termGo, "	if min(valid.Sub(now), a.limit.Sub(now)) <= lead {\n", "	if false {\n"},
 	}},
 	{"a hint is taken for a grant", sim.Exclusion, 300, []edit{
 		{"backend/quorum/wait.go", "	return backend.Lease{Ticket: strconv.Itoa(waited + 1)}, nil\n", "	want.Ticket, want.Token = strconv.Itoa(waited+1), backend.Token(time.Now().UnixMicro())\n	return want, nil\n"},
@@ -53,8 +53,8 @@ var turns = []fault{
 		{termGo, "		first.next++\n", ""},
 	}},
 	{"a lease is handed on past its validity", sim.Truth, 3000, []edit{
-		{handoverGo, "|| !s.lasts(h.term, valid.Sub(now)):", ":"},
-		{termGo, "	if min(valid.Sub(now), limit.Sub(now)) <= lead {\n", "	if false {\n"},
+		{handoverGo, "|| !s.lasts(h.term, left):", ":"},
+		{termGo, "	if min(valid.Sub(now), a.limit.Sub(now)) <= lead {\n", "	if false {\n"},
 	}},
 	{"a turn takes tokens that were never got", sim.Truth, 500, []edit{
 		{handoverGo, "	if later.next > a.want.Token &&", "	if false &&"},
@@ -63,6 +63,6 @@ var turns = []fault{
 		{handoverGo, "	later.raises++\n", "	later.raises++\n	t.lease.Start = now\n"},
 	}},
 	{"a lease that is handed on is released", sim.Protocol, 500, []edit{
-		{handoverGo, "	h.owed = false\n	g.next(h)", "	s.work++\n	go func() { defer s.end(); _ = s.b.Release(context.Background(), h.term.lease) }()\n	g.next(h)"},
+		{handoverGo, "	if g.next(h) {\n		h.owed = false\n", "	if g.next(h) {\n		s.work++\n		go func() { defer s.end(); _ = s.b.Release(context.Background(), h.term.lease) }()\n"},
 	}},
 }

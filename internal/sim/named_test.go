@@ -55,7 +55,7 @@ var named = []schedule{
 	{"A4 a floor that was handed out", "mutex", "TestRaiseAfterALossGivesNoTokens", "there in between", []edit{
 		{handoverGo, "got.Token < want.Token || t.until(now, a.s.meter).Sub(now) <= lead {", "got.Token < want.Token || now.IsZero() {"},
 		{handoverGo, "cmp.Or(got.First, got.Token)", "min(cmp.Or(got.First), 0)"},
-		{termGo, "	if min(valid.Sub(now), limit.Sub(now)) <= lead {\n", "	if limit.Sub(now) <= lead {\n"},
+		{termGo, "	if min(valid.Sub(now), a.limit.Sub(now)) <= lead {\n", "	if a.limit.Sub(now) <= lead {\n"},
 	}},
 	{"A5 validity from the answer, after a raise", here, "TestPlans/A5", "told:", fromAnswer},
 	{"A5 a term from the answer, in a quorum", "backend/quorum", "TestTermCountsFromTheFirstMessageThoughItIsRaised", "want no longer than", []edit{
