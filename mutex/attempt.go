@@ -140,8 +140,8 @@ func (a *attempt) acquire(ctx context.Context) (term, error) {
 	return a.term(got), nil
 }
 
-// wait waits for a chance, with a new owner. It returns a term that is
-// good if it was granted one already; else the attempt goes on with an Acquire.
+// wait waits for a chance, with a new owner. It returns a term that is good if it
+// was granted one already; else the attempt goes on with an Acquire.
 func (a *attempt) wait(ctx context.Context) (t term, good bool, err error) {
 	if a.hasty > 2 {
 		// A Waiter that never waits must not make us a busy loop.

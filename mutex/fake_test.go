@@ -48,6 +48,14 @@ func (n *network) note(op string, l backend.Lease) *network {
 	return &network{acquire: n.acquire, renew: n.renew, release: n.release}
 }
 
+// slowRelease has each Release take d before it is passed on.
+func (n *network) slowRelease(d time.Duration) {
+	n.release = func(ctx context.Context, held backend.Lease) error {
+		time.Sleep(d)
+		return n.inner.Release(ctx, held)
+	}
+}
+
 // change lets a test change n while calls are made.
 func (n *network) change(f func()) {
 	n.mu.Lock()

@@ -179,10 +179,7 @@ func TestCloseReleasesWhatLingers(t *testing.T) {
 	for _, when := range []time.Duration{0, ms - 1, ms, ms + 1, ms + ms/2, 2 * ms} {
 		bubble(t, func(t *testing.T) {
 			n := newNetwork()
-			n.release = func(ctx context.Context, held backend.Lease) error {
-				time.Sleep(ms)
-				return n.inner.Release(ctx, held)
-			}
+			n.slowRelease(ms)
 			m := newMutex(t, n, lingering(ms))
 			hold(t, m).Unlock(t.Context())
 			time.Sleep(when)
@@ -263,10 +260,7 @@ func TestLingerOptions(t *testing.T) {
 func TestNothingLingersInAClosedSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := newNetwork()
-		n.release = func(ctx context.Context, held backend.Lease) error {
-			time.Sleep(5 * ms)
-			return n.inner.Release(ctx, held)
-		}
+		n.slowRelease(5 * ms)
 		s := newMutex(t, n, lingering(ms)).Session()
 		var holds []*mutex.Hold
 		for i := range 300 { // more than are released at a time

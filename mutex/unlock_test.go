@@ -189,10 +189,7 @@ func TestStaleHandleDoesNotReleaseTheNewHolder(t *testing.T) {
 func TestManyUnlocksOfOneHoldSendOneRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := newNetwork()
-		n.release = func(ctx context.Context, l backend.Lease) error {
-			time.Sleep(100 * ms)
-			return n.inner.Release(ctx, l)
-		}
+		n.slowRelease(100 * ms)
 		h := hold(t, newMutex(t, n, nil))
 		var wg sync.WaitGroup
 		for range 50 {
@@ -217,10 +214,7 @@ func TestManyUnlocksOfOneHoldSendOneRelease(t *testing.T) {
 func TestOfManyUnlocksOfALockOneSucceeds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := newNetwork()
-		n.release = func(ctx context.Context, l backend.Lease) error {
-			time.Sleep(100 * ms)
-			return n.inner.Release(ctx, l)
-		}
+		n.slowRelease(100 * ms)
 		m := newMutex(t, n, nil)
 		if err := m.Lock(t.Context()); err != nil {
 			t.Fatal(err)
