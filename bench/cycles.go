@@ -118,8 +118,7 @@ func (w *runner) run(ctx context.Context) {
 		if err := w.l.Unlock(); err != nil {
 			w.failed(err)
 		}
-		w.cycles++
-		atomic.AddInt64(&w.check.cycles, 1)
+		w.count()
 		if w.samples != nil {
 			w.samples = append(w.samples, micros(time.Since(began)))
 		}
@@ -157,6 +156,12 @@ func (w *runner) enter() {
 	}
 }
 
+// count counts a cycle, for this goroutine and for all of the key.
+func (w *runner) count() {
+	w.cycles++
+	atomic.AddInt64(&w.check.cycles, 1)
+}
+
 func (w *runner) leave() { atomic.AddInt64(&w.check.inside, -1) }
 
 // handOver has the other process wait for each release of this one.
@@ -177,8 +182,7 @@ func (w *runner) handOver(ctx context.Context) {
 		if err := w.l.Unlock(); err != nil {
 			w.failed(err)
 		}
-		w.cycles++
-		atomic.AddInt64(&w.check.cycles, 1)
+		w.count()
 		for until := time.Now().Add(time.Second); atomic.LoadInt64(&w.check.holder) == w.me && time.Now().Before(until) && ctx.Err() == nil; {
 			time.Sleep(200 * time.Microsecond)
 		}

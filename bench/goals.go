@@ -79,7 +79,7 @@ func bestOf(scenario string) figure {
 	return func(a results, us string) float64 {
 		least := math.NaN()
 		for peer := range a[scenario] {
-			if m := quantile(a.ratios(scenario, us, peer, "rate"), 0.5); peer != us && peer != ours && peer != oursLingering && peer != bare && !(m >= least) {
+			if m := quantile(a.ratios(scenario, us, peer, "rate"), 0.5); peer != ours && peer != oursLingering && peer != bare && !(m >= least) {
 				least = m
 			}
 		}

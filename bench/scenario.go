@@ -25,7 +25,7 @@ type scenario struct {
 
 var (
 	onServer   = []string{bare, redsyncPeer, redislockPeer, rueidisPeer, ours}
-	repeatedly = []string{bare, redsyncPeer, redislockPeer, rueidisPeer, ours, oursLingering}
+	repeatedly = append(slices.Clone(onServer), oursLingering)
 	onNodes    = []string{bare, redsyncPeer, ours, oursLingering}
 
 	cycleColumns   = []column{rate, perFloor, commands, allocs, allocBytes}
