@@ -92,15 +92,23 @@ func (s *Server) tryClock() error {
 	return errors.Join(err, s.setClock(0))
 }
 
-const clockFile = "clock" // in a process's folder
+const (
+	clockFile = "clock" // in a process's folder
+
+	// A server may tell the time by what it read up to a millisecond ago and a clock
+	// that only measures durations (Valkey 9.1, valkey-io/valkey#3193).
+	clockAge = 2 * time.Millisecond
+)
 
 // setClock writes in place, and all at once, so that no reading is half of each.
+// Whatever reaches the server after it is done by the new time.
 func (p *process) setClock(ahead time.Duration) error {
 	file, err := os.OpenFile(filepath.Join(p.dir, clockFile), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0)
+	time.Sleep(clockAge)
 	return errors.Join(err, file.Close())
 }
 
