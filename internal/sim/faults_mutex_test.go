@@ -66,3 +66,20 @@ var turns = []fault{
 		{handoverGo, "	if g.next(h) {\n		h.owed = false\n", "	if g.next(h) {\n		s.work++\n		go func() { defer s.end(); _ = s.b.Release(context.Background(), h.term.lease) }()\n"},
 	}},
 }
+
+// lingers are faults in how a lease waits for the session's next goroutine.
+var lingers = []fault{
+	{"what lingered is released from whoever took it", sim.Validity, 500, []edit{
+		{handoverGo, "		g.kept = nil\n		s.agenda.drop(h)\n", "		g.kept = nil\n"},
+		{handoverGo, "	mine := h.gate.kept == h\n", "	mine := true\n"},
+	}},
+	{"what lingers is taken twice", sim.Tokens, 500, []edit{
+		{handoverGo, "		g.kept = nil\n", ""},
+	}},
+	{"what lingers is never released", sim.Quiet, 500, []edit{
+		{handoverGo, "		s.abandon(h.base(), h.term.lease, nil)\n		s.end()\n", "		s.end()\n"},
+	}},
+	{"Close leaves what lingers", sim.Quiet, 500, []edit{
+		{"mutex/session.go", "cmp.Or(g.holder, s.unkeep(g))", "cmp.Or(g.holder, nil)"},
+	}},
+}

@@ -13,7 +13,7 @@ const (
 	nodeGo    = "internal/sim/node.go"
 )
 
-var faults = slices.Concat(votes, tokens, releases, holds, turns, asleep)
+var faults = slices.Concat(votes, tokens, releases, holds, turns, lingers, asleep)
 
 // votes are faults in how answers are counted.
 var votes = []fault{

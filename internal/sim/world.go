@@ -154,9 +154,14 @@ func (w *world) recover() {
 	w.quiet()
 }
 
-// close ends all clients. The bubble fails if a goroutine is left.
+// close ends all clients, each right after it had a lock once more: what lingers
+// then is released by Close, and only what MinHold keeps is not. The bubble fails
+// if a goroutine is left.
 func (w *world) close() {
 	for _, c := range w.clients {
+		if !c.dead() && c.plan.MinHold == 0 {
+			c.getsLock(0)
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		if err := c.now().Close(ctx); err != nil && !c.dead() {
 			w.log.breach(Quiet, "client %d did not close: %v", c.id, err)
@@ -166,6 +171,7 @@ func (w *world) close() {
 		}
 		cancel()
 	}
+	w.quiet()
 }
 
 func (w *world) report() Report {
