@@ -29,6 +29,9 @@ func (q *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	if err := q.differ(ctx); err != nil {
 		return backend.Lease{}, q.failed("acquire", want.Key, err)
 	}
+	ticket := want.Ticket
+	want.Ticket = placeOf(ticket).shown
+	q.places.pop(want.Owner)
 	b := &ballot{
 		q: q, ctx: ctx, want: want,
 		votes:  newVotes(len(q.nodes)),
@@ -46,6 +49,7 @@ func (q *Backend) Acquire(ctx context.Context, want backend.Lease) (backend.Leas
 	got, err := b.run()
 	b.votes.close(err == nil)
 	if err == nil {
+		got.Ticket = ticket
 		q.grants.keep(got)
 	}
 	return got, err
@@ -265,5 +269,7 @@ func (b *ballot) giveBack() {
 			nodes = append(nodes, i)
 		}
 	}
-	b.q.sendRelease(b.ctx, b.want, nodes, newVotes(len(nodes)))
+	spent := b.want
+	spent.Ticket = "" // the place is kept
+	b.q.sendRelease(b.ctx, spent, nodes, newVotes(len(nodes)))
 }

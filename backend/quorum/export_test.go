@@ -8,6 +8,9 @@ func (q *Backend) Remembered() int {
 	q.grants.mu.Lock()
 	n += len(q.grants.byOwner)
 	q.grants.mu.Unlock()
+	q.places.mu.Lock()
+	n += len(q.places.byOwner)
+	q.places.mu.Unlock()
 	for _, node := range q.nodes {
 		node.mu.Lock()
 		n += len(node.doubt) + len(node.owed.leases) + len(node.owed.keys)

@@ -20,11 +20,12 @@ const misses = 3
 // which is the probe, and counts as not answering in between. So a frozen node
 // costs neither time nor goroutines nor connections.
 type node struct {
-	q     *Backend
-	index int
-	name  string
-	b     backend.Backend
-	clock Clock // nil: it tells nothing of its clock
+	q      *Backend
+	index  int
+	name   string
+	b      backend.Backend
+	clock  Clock  // nil: it tells nothing of its clock
+	queuer Queuer // nil: it wakes all who wait
 
 	mu        sync.Mutex
 	inFlight  int
@@ -50,6 +51,7 @@ func newNode(q *Backend, index int, b backend.Backend) *node {
 		n.name = named.Name()
 	}
 	n.clock, _ = backend.As[Clock](b)
+	n.queuer, _ = backend.As[Queuer](b)
 	return n
 }
 

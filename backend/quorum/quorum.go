@@ -48,10 +48,12 @@ type Identifier interface {
 type Backend struct {
 	nodes []*node
 	need  int // majority of the configured nodes
+	born  time.Time
 	opts  Options
 
 	lanes  lanes
 	grants grants
+	places places
 	calls  sync.WaitGroup // node calls under way
 	door   singleflight.Group
 
@@ -81,7 +83,7 @@ func New(nodes []backend.Backend, o *Options) (*Backend, error) {
 	if err := checkNodes(nodes); err != nil {
 		return nil, err
 	}
-	q := &Backend{need: len(nodes)/2 + 1, opts: opts}
+	q := &Backend{need: len(nodes)/2 + 1, born: time.Now(), opts: opts}
 	q.lanes.nodes = len(nodes)
 	for i, b := range nodes {
 		q.nodes = append(q.nodes, newNode(q, i, b))

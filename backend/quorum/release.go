@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/distmutex/distmutex/backend"
@@ -13,6 +14,7 @@ func (q *Backend) Release(ctx context.Context, held backend.Lease) error {
 	if err := held.Validate(); err != nil {
 		return err
 	}
+	held.Ticket = cmp.Or(q.places.pop(held.Owner), placeOf(held.Ticket).shown)
 	q.grants.forget(held.Owner)
 	p := q.newPoll(ctx, "release", held.Key)
 	q.sendRelease(ctx, held, q.all(), p.votes)

@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -11,37 +10,52 @@ import (
 )
 
 const (
-	pollMax = time.Second            // a waiter tries again at least this often
-	spread  = 500 * time.Microsecond // the first random pause of one who came too late
-	widest  = 5                      // how often that pause doubles
+	pollMax    = time.Second            // a waiter tries again at least this often
+	pollInLine = 2 * time.Second        // and this often if it is told of its turn
+	patience   = time.Millisecond       // with the nodes that do not agree yet that it is its turn
+	spread     = 500 * time.Microsecond // the first random pause of one who came too late
+	widest     = 5                      // how often that pause doubles
 )
 
-// Wait returns when the first node says that it is worth trying, or after a
-// random time of up to a second.
+// Wait returns when a majority of the nodes says that it is the caller's turn, or a
+// moment after the first one does, or after a random time of up to two seconds.
 //
-// Waiters that are woken together can split the nodes among them. So the pause
-// between the hint and the return is random, and grows with the caller's place:
-// the ticket counts how often it has waited.
+// Those who wait stand in one line on all nodes that queue: a ticket begins with the
+// median of the nodes' clocks, so nodes agree on who is next, and no client's
+// clock says so. Where too few queue, all are woken at once, which can split the
+// nodes among them: then the pause between the hint and the return is random, and
+// grows with how often the caller has waited.
 func (q *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 	if err := want.Validate(); err != nil {
 		return backend.Lease{}, err
 	}
-	waited, _ := strconv.Atoi(want.Ticket) // no number: never waited
-	q.awaitHint(ctx, want, waited)
-	if n := min(waited, widest); n > 0 {
-		pause(ctx, jitter.Of(want.Owner, 2*waited, spread<<n))
+	p := placeOf(want.Ticket)
+	if p.shown == "" {
+		p.shown = q.ticket(want.Owner)
+	}
+	want.Ticket = p.shown
+	q.places.pop(want.Owner)
+	defer q.places.put(want.Owner, p.shown)
+	sure := q.awaitHint(ctx, want, p)
+	if !sure {
+		p.pause(ctx, want.Owner)
 	}
 	if err := ctx.Err(); err != nil {
 		return backend.Lease{}, q.failed("wait", want.Key, err)
 	}
-	return backend.Lease{Ticket: strconv.Itoa(waited + 1)}, nil
+	p.waited++
+	return backend.Lease{Ticket: p.String()}, nil
 }
 
-// awaitHint returns when one node's waiter does, or it is time to poll.
-func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, waited int) {
+// awaitHint returns when one node's waiter does, or it is time to poll. Of those who
+// stand in line a majority is waited for, for a moment. It says whether that came.
+func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, p place) bool {
 	asked, stop := context.WithCancel(ctx)
 	hint := make(chan struct{}, len(q.nodes))
 	var waits sync.WaitGroup
+	// The next call for this owner may begin only when these have returned.
+	defer waits.Wait()
+	defer stop()
 	now, waiters := time.Now(), 0
 	for _, n := range q.nodes {
 		w, ok := backend.As[backend.Waiter](n.b)
@@ -55,25 +69,37 @@ func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, waited int)
 			}
 		})
 	}
-	poll := time.NewTimer(pollAfter(want.Owner, waited, waiters > 0))
+	poll := time.NewTimer(pollAfter(want.Owner, p, waiters > 0))
 	defer poll.Stop()
-	select {
-	case <-hint:
-	case <-poll.C:
-	case <-ctx.Done():
+	for hints := 0; ; {
+		select {
+		case <-hint:
+		case <-poll.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+		switch hints++; {
+		case p.shown == "":
+			return false
+		case hints >= q.need:
+			return true
+		case hints == 1:
+			poll.Reset(patience + jitter.Of(want.Owner, 2*p.waited, p.spread()))
+		}
 	}
-	// The next call for this owner may begin only when these have returned.
-	stop()
-	waits.Wait()
 }
 
 // pollAfter is when to try without a hint: seldom where hints are to be had.
-func pollAfter(owner string, waited int, hints bool) time.Duration {
+func pollAfter(owner string, p place, hints bool) time.Duration {
 	longest := pollMax
-	if !hints {
-		longest = min(pollMax, 20*time.Millisecond<<min(waited, widest))
+	switch {
+	case !hints:
+		longest = min(pollMax, 20*time.Millisecond<<min(p.waited, widest))
+	case p.shown != "":
+		longest = pollInLine
 	}
-	return longest/2 + jitter.Of(owner, 2*waited+1, longest/2)
+	return longest/2 + jitter.Of(owner, 2*p.waited+1, longest/2)
 }
 
 func pause(ctx context.Context, d time.Duration) {
