@@ -31,6 +31,7 @@ func duties(f redistest.Flavour) map[string]duty {
 	all := map[string]duty{
 		"wake-ups":               {rights: append(slices.Clone(wakeRights), "&distmutex:1:wake*"), beside: scriptRights, nodes: 1, do: wakesUp},
 		"standing in line":       {rights: lineRights[1:], beside: slices.Concat(scriptRights, lineRights[:1], wakeRights, []string{"&distmutex:1:wake*"}), nodes: 1, do: standsInLine},
+		"standing in a queue":    {rights: lineRights, beside: slices.Concat(scriptRights, guardRights, wakeRights, []string{"&distmutex:1:wake*"}), nodes: 1, do: standsInQueue},
 		"open":                   {rights: []string{"+info"}, beside: scriptRights, nodes: 1, do: opens},
 		"tokens":                 {rights: strings.Fields("+evalsha +eval +get +set +time"), nodes: 1, do: draws},
 		"tokens without scripts": {rights: strings.Fields("+watch +get +time +multi +set +exec"), nodes: 1, do: draws},
@@ -114,6 +115,49 @@ func standsInLine(t *testing.T, s []*redistest.Server, as func(*goredis.Options)
 	err = errors.Join(b.Release(ctx, given), <-got, b.Release(ctx, next))
 	_ = b.Release(ctx, first) // lost long ago
 	return err
+}
+
+// standsInQueue stands in the queue of a quorum, of one server, gives a place up, and
+// is told of its turn.
+func standsInQueue(t *testing.T, s []*redistest.Server, as func(*goredis.Options)) error {
+	q, c, ctx := strangers(t, redistest.Addrs(s), &redis.Options{Logger: slog.New(slog.DiscardHandler)}, as), s[0].Client(), t.Context()
+	declare(t, q)
+	holder := mustAcquire(t, q, lease("k", 10*time.Second))
+	holder.Ticket = "1 1-holder" // it has waited, so it tells the next
+	stands := func() int64 { return c.ZCard(ctx, redis.QueueKey("k")).Val() }
+	wait := func(ctx context.Context, want backend.Lease) <-chan error {
+		got := make(chan error, 1)
+		go func() {
+			_, err := q.Wait(ctx, want)
+			got <- err
+		}()
+		for end := time.Now().Add(time.Second); stands() == 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		return got
+	}
+	var errs []error
+	brief, cancel := context.WithCancel(ctx)
+	defer cancel()
+	gone := lease("k", 10*time.Second)
+	waited := wait(brief, gone)
+	if stands() != 1 {
+		errs = append(errs, fmt.Errorf("%w: it does not stand in the queue", errCost))
+	}
+	cancel()
+	<-waited
+	if err := q.Release(ctx, gone); err != nil || stands() != 0 {
+		errs = append(errs, fmt.Errorf("%w: the place is kept (%v)", errCost, err))
+	}
+	waited = wait(ctx, lease("k", 10*time.Second))
+	mustRelease(t, q, holder)
+	if c.Exists(ctx, redis.TurnKey("k")).Val() != 1 {
+		errs = append(errs, fmt.Errorf("%w: nobody is told of a turn", errCost))
+	}
+	if err := <-waited; err != nil {
+		t.Errorf("wait: %v", err)
+	}
+	return errors.Join(errs...)
 }
 
 func opens(t *testing.T, s []*redistest.Server, _ func(*goredis.Options)) error {

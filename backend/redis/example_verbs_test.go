@@ -135,6 +135,15 @@ func three() (q *redis.Quorum, end func()) {
 	}
 }
 
+// A server by itself keeps a line of its own; only one of a quorum keeps a queue, in
+// the order of the quorum's tickets.
+func ExampleBackend_Queues() {
+	b, end := opened()
+	defer end()
+	fmt.Println(b.Queues())
+	// Output: false
+}
+
 // Close waits for what is still on its way; the clients are their maker's.
 func ExampleQuorum_Close() {
 	q, end := three()

@@ -43,6 +43,8 @@ var (
 	TombsKey    = tombsKey
 	WakeChannel = wakeChannel
 	LineKey     = lineKey
+	QueueKey    = queueKey
+	TurnKey     = turnKey
 	ClientFor   = clientFor
 )
 

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,20 +67,21 @@ var errUnsettled = errors.New("it was another server, or emptied, each time it w
 // acquire runs the acquire script. What it answers counts only as far as the
 // reply says: nothing of a process or of data that was not looked at does.
 func (g *guard) acquire(ctx context.Context, want backend.Lease, keys []string, owner *secret, args []any) (reply, error) {
-	keys = append(keys, markerKey)
+	plain := keys
+	keys = append(slices.Clone(keys), markerKey, queueKey(want.Key), turnKey(want.Key))
 	for range 4 {
 		inc, err := g.incarnation(ctx)
 		switch {
 		case err != nil:
 			return reply{}, err
 		case inc.runID == "":
-			return g.b.eval(ctx, acquireScript, keys[:len(keys)-1], owner, args...)
+			return g.b.eval(ctx, acquireScript, plain, owner, args...)
 		}
 		// Nothing new is granted by a node that does not count: it would count for
 		// a call that is repeated later, with a token from the time of the gap.
 		compare := want.Token == 0 && g.uncounted(inc, time.Now()) != nil
 		sent := time.Now()
-		r, err := g.run(ctx, inc, keys, owner, append(args, inc.marker, flag(compare)))
+		r, err := g.run(ctx, inc, keys, owner, append(args, inc.marker, flag(compare), want.Ticket))
 		switch {
 		case err == nil && r.status != unknown:
 			r.uncounted = g.judge(inc, r, sent, time.Now(), compare)

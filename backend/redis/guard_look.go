@@ -67,7 +67,9 @@ func (g *guard) lookOver(ctx context.Context, conn *goredis.Tx) (inc *incarnatio
 }
 
 // textFor is the acquire script of one server process.
-func textFor(runID string) string { return "-- For the process " + runID + " only.\n" + acquireLua }
+func textFor(runID string) string {
+	return "-- For the process " + runID + " only.\n" + beforeLua + acquireLua
+}
 
 // see looks at the server, or says why it is unfit for a quorum.
 func (g *guard) see(ctx context.Context, conn *goredis.Tx) (sight, error) {

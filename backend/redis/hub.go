@@ -61,7 +61,9 @@ func (h *hub) close() {
 	h.wg.Wait()
 }
 
-func (h *hub) join(channel string) (*waiter, error) {
+// join makes a waiter that is woken by what comes on the channel; one in a queue by
+// what is for its ticket or for all.
+func (h *hub) join(channel, ticket string) (*waiter, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx.Err() != nil {
@@ -77,7 +79,7 @@ func (h *hub) join(channel string) (*waiter, error) {
 		}
 	}
 	h.joined++
-	w := &waiter{hub: h, topic: t, id: h.joined, woken: make(chan struct{}, 1)}
+	w := &waiter{hub: h, topic: t, id: h.joined, ticket: ticket, woken: make(chan struct{}, 1)}
 	t.waiters[w.id] = w
 	if !h.running {
 		h.running = true
@@ -181,6 +183,8 @@ func (h *hub) deliver(m any) {
 			}
 			return
 		}
+		t.tell(m.Payload)
+		return
 	default:
 		return
 	}

@@ -132,7 +132,7 @@ func (w *waiter) taken() given {
 // come, or too late, the server says so when it is asked the next time.
 func (b *Backend) stand(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 	h := b.hub
-	w, err := h.join(h.inbox)
+	w, err := h.join(h.inbox, "")
 	if err != nil {
 		return backend.Lease{}, err
 	}

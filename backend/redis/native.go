@@ -163,7 +163,7 @@ func (b *Backend) refused(err error) {
 // its answer but success, else by a script, or by what there is instead. A
 // tombstone is kept for as long as keep says.
 func (b *Backend) giveUp(ctx context.Context, held backend.Lease, owner *secret, keep time.Duration) (reply, error) {
-	if !b.ordered && (keep == 0 || b.plain) {
+	if !b.ordered && !b.queued(held) && (keep == 0 || b.plain) {
 		if name := b.commands(ctx, held.Key).release; name != "" {
 			if done, err := b.deleteNatively(ctx, held, owner, name); done || err != nil {
 				return reply{status: yes}, err
@@ -175,6 +175,12 @@ func (b *Backend) giveUp(ctx context.Context, held backend.Lease, owner *secret,
 	}
 	if b.ordered {
 		return b.passOn(ctx, held, owner, keep)
+	}
+	if b.queued(held) {
+		if r, err := b.yield(ctx, held, owner, keep); err == nil || !answered(err) {
+			return r, err
+		}
+		// A user who may not stand in a queue may release all the same.
 	}
 	return b.eval(ctx, releaseScript, []string{held.Key, tombsKey(held.Key)}, owner,
 		keep.Milliseconds(), wakeChannel(held.Key))

@@ -30,6 +30,7 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 	if o != nil {
 		opts = *o
 	}
+	queues := !opts.Unordered
 	opts.Unordered = true // a line on each would have heads of its own
 	nodes, err := nodesOf(clients, &opts)
 	if err != nil {
@@ -40,6 +41,9 @@ func NewQuorum(clients []goredis.UniversalClient, o *Options) (*Quorum, error) {
 		return nil, &backend.InvalidError{Field: "Plain", Reason: "leaves servers unguarded, so Unguarded has to be set as well"}
 	case !opts.Unguarded:
 		guardAll(nodes, opts.Durable)
+		for _, b := range nodes {
+			b.queues = queues && b.batch != nil
+		}
 	}
 	var members []backend.Backend
 	for _, b := range nodes {

@@ -51,8 +51,8 @@ type Options struct {
 
 	// Unordered wakes all who wait for a lock when it is released, and the fastest
 	// gets it. That is a little less work for the server where nobody waits, and
-	// much more where many do. It is always so for the nodes of a quorum, for
-	// clusters, Rings and primaries behind sentinels, and with Plain.
+	// much more where many do. It is always so for clusters, Rings and primaries
+	// behind sentinels, for a quorum that is Unguarded, and with Plain.
 	Unordered bool
 
 	// Logger gets the few things that no call returns: a server that may evict
@@ -102,6 +102,7 @@ type Backend struct {
 	batch  *batch // nil: the client reaches several servers
 
 	ordered bool // who waits stands in a line on the server
+	queues  bool // or in a queue, on this node of a quorum
 	places  places
 	calls   calls
 	lanes   lanes

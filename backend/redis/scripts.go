@@ -30,6 +30,12 @@ var (
 	standLua string
 	//go:embed lua/pass.lua
 	passLua string
+	//go:embed lua/before.lua
+	beforeLua string
+	//go:embed lua/queue.lua
+	queueLua string
+	//go:embed lua/yield.lua
+	yieldLua string
 
 	acquireScript = script{goredis.NewScript(acquireLua), acquireAnswers}
 	renewScript   = script{goredis.NewScript(renewLua), statusAnswers}
@@ -37,6 +43,8 @@ var (
 	waitScript    = script{goredis.NewScript(waitLua), answers{yes: "", gone: "l"}}
 	standScript   = script{goredis.NewScript(lineLua + standLua), answers{yes: "tc", gone: "lpac", otherwise: ""}}
 	passScript    = script{goredis.NewScript(buryLua + lineLua + passLua), statusAnswers}
+	queueScript   = script{goredis.NewScript(beforeLua + queueLua), answers{yes: "", gone: "lp"}}
+	yieldScript   = script{goredis.NewScript(buryLua + beforeLua + yieldLua), statusAnswers}
 )
 
 // script is a script with what it answers.
@@ -68,6 +76,8 @@ func side(kind, key string) string {
 func counterKey(key string) string  { return side("token", key) }
 func tombsKey(key string) string    { return side("dead", key) }
 func lineKey(key string) string     { return side("line", key) }
+func queueKey(key string) string    { return side("queue", key) }
+func turnKey(key string) string     { return side("turn", key) }
 func wakeChannel(key string) string { return side("wake", key) }
 
 // secret is an owner on its way to the server. Hooks that write commands into

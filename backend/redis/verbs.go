@@ -96,7 +96,7 @@ func (b *Backend) sweep(want backend.Lease) {
 		b.lanes.drop(want)
 		return
 	}
-	want.Token = 0
+	want.Token, want.Ticket = 0, "" // its place stays
 	b.undo(want)
 }
 

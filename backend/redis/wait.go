@@ -23,7 +23,7 @@ const (
 // it to the one that has waited longest, in the same step. Only a server whose
 // wake-ups don't arrive is polled, by all at random times.
 //
-// With Options.Unordered, and where the client reaches several servers, Wait
+// With Options.Unordered, on a node of a quorum, and where the client reaches several servers, Wait
 // returns with a hint instead, when the key is free, was released, or its holder's
 // term has ended; at the latest after two seconds.
 //
@@ -34,9 +34,14 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 		return backend.Lease{}, err
 	}
 	got, err := backend.Lease{Ticket: want.Ticket}, error(nil)
-	if b.ordered {
+	switch {
+	case b.ordered:
 		got, err = b.stand(ctx, want)
-	} else {
+	case b.queued(want):
+		if err = b.queue(ctx, want); answered(err) {
+			err = b.wait(ctx, want) // the server refuses it: a hint has to do
+		}
+	default:
 		err = b.wait(ctx, want)
 	}
 	if err != nil {
@@ -53,7 +58,7 @@ func (b *Backend) wait(ctx context.Context, want backend.Lease) error {
 	if err != nil {
 		return err
 	}
-	w, err := h.join(wakeChannel(want.Key))
+	w, err := h.join(wakeChannel(want.Key), "")
 	if err != nil {
 		return err
 	}
@@ -93,6 +98,10 @@ type waiter struct {
 	id    uint64
 	woken chan struct{}
 	given given // what it was passed; under hub.mu
+
+	ticket string // it stands in a queue
+	turn   bool   // it was told that it is its turn; under hub.mu
+	free   bool   // or that the lock is free; under hub.mu
 }
 
 // wake is called with hub.mu held.

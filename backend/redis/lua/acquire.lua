@@ -1,9 +1,11 @@
--- One attempt to hold a key.
+-- One attempt to hold a key. With a queue it follows before.lua.
 --
 -- KEYS[1]  the lock: a string, the owner; any Redlock client understands it
 -- KEYS[2]  the token counter: the last token owned, in decimal
 -- KEYS[3]  the tombstones: a sorted set of owners that were released already
 -- KEYS[4]  the marker, if the node is guarded
+-- KEYS[5]  the queue, with a marker
+-- KEYS[6]  the turn: the ticket for which the lock is kept, with a marker
 -- ARGV[1]  the owner
 -- ARGV[2]  the term in milliseconds
 -- ARGV[3]  the client's clock at the start of the attempt, in microseconds
@@ -12,12 +14,13 @@
 -- ARGV[6]  how long the counter outlives this call, in milliseconds
 -- ARGV[7]  with a marker: what it was when the client last looked
 -- ARGV[8]  with a marker: 1 to compare it only and grant nothing
+-- ARGV[9]  with a marker: the caller's ticket in the queue; empty: it has none
 --
 -- Returns  {1, token, time, first}        granted, or this owner's already: the
 --                                         tokens from the first on were nobody's
---          {0, last, milliseconds, time}  another's: the last token owned, and
---                                         what is left of the term (-1: it has
---                                         none)
+--          {0, last, milliseconds, time}  another's, or kept for another: the last
+--                                         token owned, and what is left of the term
+--                                         (-1: it has none)
 --          {-1, last, time}               refused: this owner was released
 --                                         before; or only compared
 --          {-2}                           the marker is another
@@ -47,6 +50,18 @@ if holder and holder ~= ARGV[1] then
 end
 if redis.call('ZSCORE', KEYS[3], ARGV[1]) then
   return {-1, text, stamp}
+end
+if KEYS[6] and not holder then
+  local turn = redis.call('GET', KEYS[6])
+  if turn and turn ~= ARGV[9] and before(turn, ARGV[9]) then
+    return {0, text, redis.call('PTTL', KEYS[6]), stamp}
+  end
+  if turn then
+    redis.call('DEL', KEYS[6])
+  end
+  if ARGV[9] ~= '' then
+    redis.pcall('ZREM', KEYS[5], ARGV[9]) -- which a user may be forbidden
+  end
 end
 
 local token = math.max(last, tonumber(ARGV[4]))
