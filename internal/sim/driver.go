@@ -128,7 +128,7 @@ func (d *driver) isSpent(o owner) bool {
 func (d *driver) sweep(o owner) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.w.plan.NodeTimeout)
 	defer cancel()
-	_, _, _ = d.carry(ctx, opSweep, o, func() reply { return d.n.release(o, true) })
+	_, _, _ = d.carry(ctx, opSweep, o, func() reply { return d.n.release(o, true, "") })
 }
 
 func (d *driver) Renew(ctx context.Context, held backend.Lease) error {
@@ -153,7 +153,7 @@ func (d *driver) Renew(ctx context.Context, held backend.Lease) error {
 func (d *driver) Release(ctx context.Context, held backend.Lease) error {
 	o, began := d.c.owner(held), time.Now()
 	bury := held.Token == 0 || d.doubts(o)
-	r, _, err := d.carry(ctx, opRelease, o, func() reply { return d.n.release(o, bury) })
+	r, _, err := d.carry(ctx, opRelease, o, func() reply { return d.n.release(o, bury, held.Ticket) })
 	switch {
 	case err != nil:
 		return d.fail(opRelease, held, err)

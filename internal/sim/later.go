@@ -31,7 +31,20 @@ func (p *Plan) sleep(r *rolls) Fault {
 	return f
 }
 
-// linger draws for which clients a lease lingers. That came last.
+// queue draws whether nodes keep queues. That came last.
+func (p *Plan) queue() {
+	r := rollsOf(p.Seed, 12)
+	p.Queues = r.percent(70)
+}
+
+// Hinting is the plan without queues, as a seed made it before.
+func (p Plan) Hinting() Plan {
+	q := p.clone()
+	q.Queues = false
+	return q
+}
+
+// linger draws for which clients a lease lingers. That came late.
 func (p *Plan) linger() {
 	r := rollsOf(p.Seed, 11)
 	for i := range p.Clients {
@@ -46,9 +59,9 @@ func (p *Plan) linger() {
 	}
 }
 
-// Prompt is the plan without leases that linger, as a seed made it before.
+// Prompt is that plan without leases that linger, as a seed made it before.
 func (p Plan) Prompt() Plan {
-	q := p.clone()
+	q := p.Hinting()
 	for i := range q.Clients {
 		q.Clients[i].Linger = 0
 	}

@@ -24,6 +24,7 @@ type node struct {
 	forgot  map[owner]bool          // locks that it lost otherwise than by their term
 	dead    map[owner]time.Duration // owners that were released, and until when no grant may follow
 	waiting []*listener
+	queues  [keys]queue
 }
 
 // data is all that a node keeps. It is copied as a whole.
@@ -69,6 +70,7 @@ type reply struct {
 	token  backend.Token
 	first  backend.Token // from there on they were nobody's
 	left   time.Duration
+	place  int // in the queue
 	clock  time.Duration
 	until  time.Duration // uncounted until then
 }
@@ -139,6 +141,9 @@ func (n *node) acquire(o owner, want backend.Lease, hint backend.Token, term tim
 	case n.buried(o):
 		r.status, r.token = no, c.last
 		return r
+	case l.owner == none && !n.enter(o.key, want.Ticket):
+		r.status, r.token = no, c.last
+		return r
 	}
 	if until, ok := n.dead[o]; ok && now < until {
 		n.w.log.breach(Quiet, "node %d grants lock %d to %v, which was released there", n.id, o.key, o)
@@ -177,8 +182,8 @@ func (n *node) renew(o owner, token backend.Token, term time.Duration) reply {
 }
 
 // release deletes the owner's lock. If bury is set, an acquire that arrives later
-// is refused.
-func (n *node) release(o owner, bury bool) reply {
+// is refused. Whoever shows a ticket leaves the queue.
+func (n *node) release(o owner, bury bool, ticket string) reply {
 	now := n.clock()
 	l := n.lock(o.key)
 	r := reply{status: yes, clock: now}
@@ -189,7 +194,12 @@ func (n *node) release(o owner, bury bool) reply {
 		r.status = no
 	default:
 		*l = lock{}
-		n.tell(o.key)
+		if ticket == "" {
+			n.tell(o.key, news{})
+		}
+	}
+	if ticket != "" {
+		n.yield(o.key, ticket, r.status == yes)
 	}
 	n.dead[o] = 1000 * day // whoever sends no tombstone knows that nothing follows
 	if bury {

@@ -2,36 +2,14 @@ package sim
 
 import "time"
 
-// listener is a client that waits at a node for a release.
-type listener struct {
-	key  int
-	tell func()
-}
-
-// tell passes the news of a release on to all who wait for it. n.mu is held.
-func (n *node) tell(key int) {
-	for _, l := range n.waiting {
-		if l.key == key {
-			l.tell()
-		}
-	}
-}
-
-func (n *node) leave(l *listener) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for i, other := range n.waiting {
-		if other == l {
-			n.waiting = append(n.waiting[:i:i], n.waiting[i+1:]...)
-			return
-		}
-	}
-}
-
 // suffer does to the node what f says; for a crash, the end of it comes later.
 func (n *node) suffer(f Fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	switch f.Kind {
+	case Crash, Wipe, Rewind, Flush:
+		n.queues = [keys]queue{}
+	}
 	switch f.Kind {
 	case Crash, Wipe, Rewind:
 		n.down = true

@@ -64,6 +64,7 @@ type Plan struct {
 	Life        time.Duration // how long a counter outlives its last use
 	Fresh       bool          // so do those that were there at first; else they stay for a day
 	Waiters     bool          // nodes tell of releases
+	Queues      bool          // and keep a queue, if the clocks are known
 	Identify    bool          // nodes say who they are
 	Clocks      bool          // nodes that are ahead of the others do not count
 	Source      bool          // tokens come from elsewhere, through fencing.Middleware
@@ -133,6 +134,7 @@ func Make(seed int64) Plan {
 	p.Faults = append(p.Faults, p.own(&r)...)
 	p.later()
 	p.linger()
+	p.queue()
 	return p
 }
 

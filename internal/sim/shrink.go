@@ -84,8 +84,8 @@ var (
 // String is the schedule, readably.
 func (p *Plan) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "seed %d, %s%s: %d nodes, term %v, node time-out %v, up to %v one way, %d%% late, %d%% twice\n",
-		p.Seed, modes[p.Mode], wild[p.Wild], len(p.Nodes), p.TTL, short(p.NodeTimeout), p.Latency, p.Slow, p.Twice)
+	fmt.Fprintf(&s, "seed %d, %s%s: %d nodes, term %v, node time-out %v, up to %v one way, %d%% late, %d%% twice, queues %t\n",
+		p.Seed, modes[p.Mode], wild[p.Wild], len(p.Nodes), p.TTL, short(p.NodeTimeout), p.Latency, p.Slow, p.Twice, p.Queues)
 	for i, n := range p.Nodes {
 		fmt.Fprintf(&s, "  n%d: clock %v off and %d ppm fast\n", i, short(n.Offset), n.Rate)
 	}

@@ -13,45 +13,70 @@ type waiter struct{ backend.Backend }
 func (w waiter) Unwrap() backend.Backend { return w.Backend }
 
 // Wait returns when the lock is free or was released, or its term has ended, and
-// after a while in any case.
+// after a while in any case; with a ticket, when it is its turn.
 func (w waiter) Wait(ctx context.Context, want backend.Lease) (backend.Lease, error) {
 	d, _ := backend.As[*driver](w.Backend)
 	o := d.c.owner(want)
-	woken := make(chan struct{}, 1)
-	l := d.listen(o, woken)
+	woken := make(chan news, 16)
+	l := d.listen(o, want.Ticket, woken)
 	defer d.n.leave(l)
-	r, _, err := d.carry(ctx, opWait, o, func() reply {
-		now, l := d.n.clock(), d.n.lock(o.key)
-		if l.owner == none || l.owner == o {
-			return reply{status: yes, clock: now}
+	for i := 0; ; i++ {
+		r, _, err := d.carry(ctx, opWait, o, func() reply { return d.n.look(o, want.Ticket) })
+		if err == nil && r.status == no {
+			var turn bool
+			turn, err = d.await(ctx, o, i, r, want.Ticket, woken)
+			if err == nil && !turn {
+				continue
+			}
 		}
-		return reply{status: no, clock: now, left: l.ends - now}
-	})
-	if err != nil {
-		return backend.Lease{}, d.fail(opWait, want, err)
-	}
-	if r.status == yes {
+		if err != nil {
+			return backend.Lease{}, d.fail(opWait, want, err)
+		}
 		return backend.Lease{}, nil
 	}
-	rolls := rollsOf(d.w.plan.Seed, 3, d.c.id, d.n.id, o.key, o.n)
-	poll := time.NewTimer(min(rolls.between(200*ms, 400*ms), r.left+ms+rolls.below(10*ms)))
-	defer poll.Stop()
-	select {
-	case <-woken:
-	case <-poll.C:
-	case <-ctx.Done():
-		time.Sleep(1 + rolls.below(50*time.Microsecond))
-		return backend.Lease{}, d.fail(opWait, want, ctx.Err())
-	}
-	return backend.Lease{}, nil
 }
 
-// listen subscribes to the releases of the owner's key. That takes no message: a
+// look says whether it is worth trying.
+func (n *node) look(o owner, ticket string) reply {
+	if ticket != "" {
+		return n.wait(o, ticket)
+	}
+	now, l := n.clock(), n.lock(o.key)
+	if l.owner == none || l.owner == o {
+		return reply{status: yes, clock: now}
+	}
+	return reply{status: no, clock: now, left: l.ends - now}
+}
+
+// await says whether it is the caller's turn, or is time to look again.
+func (d *driver) await(ctx context.Context, o owner, nth int, r reply, ticket string, woken <-chan news) (bool, error) {
+	rolls := rollsOf(d.w.plan.Seed, 3, d.c.id, d.n.id, o.key, o.n, nth)
+	poll := time.NewTimer(min(rolls.between(200*ms, 400*ms), r.left+ms+time.Duration(r.place)*10*ms+rolls.below(10*ms)))
+	defer poll.Stop()
+	for {
+		select {
+		case x := <-woken:
+			switch {
+			case ticket == "", x.ticket == ticket && !x.look, x == news{} && r.place == 0:
+				return true, nil
+			case x.look:
+				return false, nil
+			}
+		case <-poll.C:
+			return ticket == "", nil
+		case <-ctx.Done():
+			time.Sleep(1 + rolls.below(50*time.Microsecond))
+			return false, ctx.Err()
+		}
+	}
+}
+
+// listen subscribes to the news of the owner's key. That takes no message: a
 // subscription stands once for all waiters.
-func (d *driver) listen(o owner, woken chan<- struct{}) *listener {
-	l := &listener{key: o.key}
+func (d *driver) listen(o owner, ticket string, woken chan<- news) *listener {
+	l := &listener{key: o.key, ticket: ticket}
 	nth := 0
-	l.tell = func() {
+	l.tell = func(x news) {
 		f := d.fate(opWake, o, nth)
 		nth++
 		if f.mute {
@@ -59,7 +84,7 @@ func (d *driver) listen(o owner, woken chan<- struct{}) *listener {
 		}
 		d.reply(f, func() {
 			select {
-			case woken <- struct{}{}:
+			case woken <- x:
 			default:
 			}
 		})
