@@ -151,7 +151,8 @@ func New(client goredis.UniversalClient, o *Options) (*Backend, error) {
 func (b *Backend) Name() string { return b.name }
 
 // Close wakes those who wait, with an error that wraps goredis.ErrClosed, ends
-// the subscription, and waits until ctx ends for the calls still on their way.
+// the subscription, and waits until ctx ends for the calls still on their way: from
+// a server that never answers, that is for the client's own time-outs.
 // It closes the client if Open made it. A second Close does nothing.
 func (b *Backend) Close(ctx context.Context) (err error) {
 	b.closing.Do(func() {
