@@ -55,9 +55,9 @@ var scenarios = []scenario{
 	nodeScenario("frozen1", "5 nodes, one frozen", func(s *servers) { s.all[0].Freeze() }),
 	nodeScenario("frozen2", "5 nodes, two frozen", func(s *servers) { s.all[0].Freeze(); s.all[1].Freeze() }),
 
-	{name: "nodes-processes", what: "5 nodes, 16 processes, one key", peers: onNodes, servers: 5, shared: true, processes: 16, length: 2 * time.Second,
+	{name: "nodes-processes", what: "5 nodes, 16 processes, one key", peers: onNodes[1:], servers: 5, shared: true, processes: 16, length: 2 * time.Second,
 		job: spec{Job: "cycles", Clients: 1, Goroutines: 1}, columns: contendColumns},
-	{name: "nodes-hold", what: "5 nodes, 64 clients in 16 processes, one key, 5 ms hold", peers: []string{bare, redsyncPeer, ours}, servers: 5, shared: true, processes: 16, length: 4 * time.Second,
+	{name: "nodes-hold", what: "5 nodes, 64 clients in 16 processes, one key, 5 ms hold", peers: onNodes[1:], servers: 5, shared: true, processes: 16, length: 4 * time.Second,
 		job: spec{Job: "cycles", Clients: 4, Goroutines: 1, Hold: 5 * time.Millisecond}, columns: contendColumns},
 
 	{name: "holds", what: "10,000 holds renewed by one process", peers: []string{rueidisPeer, ours}, servers: 1, processes: 1, length: 5 * time.Second,
