@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,5 +236,39 @@ func TestQueueTellsThoseBesideIt(t *testing.T) {
 			c.t.Errorf("a Release of what is another's: %v, want ErrLost", err)
 		}
 		c.release(c.clients[1], next)
+	})
+}
+
+// Clients that queue and clients that do not, as those of the release before, get
+// the lock beside each other, one at a time.
+func TestQueueBesideClientsWithoutIt(t *testing.T) {
+	crowds(t, func(c *crowd) {
+		for range 2 {
+			o := &redis.Options{Unordered: true, Logger: slog.New(slog.DiscardHandler)}
+			c.clients = append(c.clients, strangers(c.t, redistest.Addrs(c.servers), o))
+		}
+		ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
+		defer cancel()
+		var inside atomic.Int32
+		var all sync.WaitGroup
+		for i, q := range c.clients {
+			all.Go(func() {
+				for n := range 10 {
+					got, err := patient(ctx, q, "k")
+					if err != nil {
+						c.t.Errorf("client %d, cycle %d: %v", i, n, err)
+						return
+					}
+					if inside.Add(1) != 1 {
+						c.t.Error("two have the lock")
+					}
+					time.Sleep(time.Millisecond)
+					inside.Add(-1)
+					c.release(q, got)
+				}
+			})
+		}
+		all.Wait()
+		c.leftNothing()
 	})
 }
