@@ -97,7 +97,7 @@ func (h *hold) lost() {
 	valid := min(h.alarm, h.limit) // no timer runs while a machine sleeps
 	h.w.log.mu.Unlock()
 	due := max(valid, h.told+ms/10) // it may be over when it is told of
-	if wake := h.w.stopped(h.client, h.told); wake > h.told {
+	if wake := h.w.goesOn(h.client, h.told); wake > h.told {
 		due = max(due, wake+ms) // by a call that was stopped on its way back
 	}
 	if now > due {

@@ -152,6 +152,13 @@ func TestSeedsThatBrokeALaw(t *testing.T) {
 			t.Errorf("seed %d: %v", s, b)
 		}
 	}
+	for _, s := range []int64{
+		8800003683, // misjudged, with queues
+	} {
+		for _, b := range sim.Run(t, sim.Make(s), false).Breaches {
+			t.Errorf("seed %d: %v", s, b)
+		}
+	}
 }
 
 // judge fails the test if a law was broken, and shows the schedule of the first.

@@ -44,6 +44,17 @@ func (w *world) stopped(client int, now time.Duration) time.Duration {
 	return w.until(now, func(f *Fault) bool { return f.stops(client) })
 }
 
+// goesOn is when the client goes on, if one stop follows upon the other.
+func (w *world) goesOn(client int, now time.Duration) time.Duration {
+	for {
+		wake := w.stopped(client, now)
+		if wake <= now {
+			return now
+		}
+		now = wake
+	}
+}
+
 // lag is how much longer messages of the node take now.
 func (w *world) lag(node int, now time.Duration) (by time.Duration) {
 	for _, f := range w.plan.Faults {
