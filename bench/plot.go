@@ -10,9 +10,9 @@ import (
 const (
 	panelWidth  = 380
 	barHeight   = 18
-	labelWidth  = 88
+	labelWidth  = 96
 	panelGap    = 26
-	panelHeight = 5*barHeight + 46
+	panelHeight = 6*barHeight + 46 // as many peers as there are in a scenario of it
 )
 
 // panels are the scenarios of the plot, the figure that bars show, and how.
@@ -29,6 +29,8 @@ var panels = []struct {
 	{"hold", longest, "longest wait in ms, less is better"},
 	{"handover", handover, "median in µs, less is better"},
 	{"nodes", rate, "cycles/s, more is better"},
+	{"nodes-hold", rate, "cycles/s of 200 possible, more is better"},
+	{"nodes-hold", longest, "longest wait in ms, less is better"},
 }
 
 // plot draws a panel for each scenario and a bar for each peer, two panels a
@@ -77,8 +79,11 @@ func panel(a results, sc scenario, c column, note string) string {
 	for i, b := range bars {
 		y := 32 + i*barHeight
 		colour := "#b8c4d0"
-		if b.peer == ours {
+		switch b.peer {
+		case ours:
 			colour = "#2b6cb0"
+		case oursLingering:
+			colour = "#7fb0e0"
 		}
 		middle := y + barHeight/2
 		fmt.Fprintf(&s, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", labelWidth-6, middle+4, label(b.peer))
