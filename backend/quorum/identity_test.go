@@ -113,6 +113,7 @@ func TestNodeThatDoesNotSayWhoItIsIsTold(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
+			synctest.Wait() // for what the quorum did not wait for
 		}
 		cycles()
 		if len(told) != 1 || !told[0].Aside || !errors.Is(told[0].Err, c.err) {
