@@ -57,7 +57,9 @@ type taken struct {
 	ends   *time.Timer // a minute after: nobody calls
 }
 
+// put notes the owner's place, in the stead of an earlier one.
 func (p *places) put(owner, ticket string) {
+	p.pop(owner)
 	if ticket == "" {
 		return
 	}
@@ -83,15 +85,16 @@ func (p *places) pop(owner string) string {
 // spread is how far those who were woken at once are spread.
 func (p place) spread() time.Duration { return spread << min(p.waited, widest) }
 
-// pause keeps the caller from those who were woken with it.
+// pause keeps the caller from those who were woken with it; in line it is woken alone.
 func (p place) pause(ctx context.Context, owner string) {
 	if p.waited > 0 && p.shown == "" {
 		pause(ctx, jitter.Of(owner, 2*p.waited, p.spread()))
 	}
 }
 
-// ticket is a new ticket to show for the first attempt of a caller, by the median of the nodes' clocks; empty, if
-// fewer than a majority queue and have told of theirs.
+// ticket is a new ticket to show, for a caller whose first attempt has this owner, by
+// the median of the nodes' clocks; empty, if fewer than a majority queue and have
+// told of theirs.
 func (q *Backend) ticket(owner string) string {
 	var all []time.Duration
 	for _, n := range q.nodes {

@@ -34,12 +34,9 @@ func (q *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 		p.shown = q.ticket(want.Owner)
 	}
 	want.Ticket = p.shown
-	q.places.pop(want.Owner)
 	defer q.places.put(want.Owner, p.shown)
-	sure := q.awaitHint(ctx, want, p)
-	if !sure {
-		p.pause(ctx, want.Owner)
-	}
+	q.awaitHint(ctx, want, p)
+	p.pause(ctx, want.Owner)
 	if err := ctx.Err(); err != nil {
 		return backend.Lease{}, q.failed("wait", want.Key, err)
 	}
@@ -48,8 +45,8 @@ func (q *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 }
 
 // awaitHint returns when one node's waiter does, or it is time to poll. Of those who
-// stand in line a majority is waited for, for a moment. It says whether that came.
-func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, p place) bool {
+// stand in line a majority is waited for, for a moment.
+func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, p place) {
 	asked, stop := context.WithCancel(ctx)
 	hint := make(chan struct{}, len(q.nodes))
 	var waits sync.WaitGroup
@@ -75,15 +72,13 @@ func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, p place) bo
 		select {
 		case <-hint:
 		case <-poll.C:
-			return false
+			return
 		case <-ctx.Done():
-			return false
+			return
 		}
 		switch hints++; {
-		case p.shown == "":
-			return false
-		case hints >= q.need:
-			return true
+		case p.shown == "", hints >= q.need:
+			return
 		case hints == 1:
 			poll.Reset(patience + jitter.Of(want.Owner, 2*p.waited, p.spread()))
 		}
