@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -68,7 +67,7 @@ var errUnsettled = errors.New("it was another server, or emptied, each time it w
 // reply says: nothing of a process or of data that was not looked at does.
 func (g *guard) acquire(ctx context.Context, want backend.Lease, keys []string, owner *secret, args []any) (reply, error) {
 	plain := keys
-	keys = append(slices.Clone(keys), markerKey, queueKey(want.Key), turnKey(want.Key))
+	keys = append(keys, markerKey, queueKey(want.Key), turnKey(want.Key))
 	for range 4 {
 		inc, err := g.incarnation(ctx)
 		switch {

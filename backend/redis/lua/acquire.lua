@@ -53,7 +53,7 @@ if redis.call('ZSCORE', KEYS[3], ARGV[1]) then
 end
 if KEYS[6] and not holder then
   local turn = redis.call('GET', KEYS[6])
-  if turn and turn ~= ARGV[9] and before(turn, ARGV[9]) then
+  if turn and before(turn, ARGV[9]) then
     return {0, text, redis.call('PTTL', KEYS[6]), stamp}
   end
   if turn then
