@@ -131,17 +131,11 @@ func (w *waiter) taken() given {
 // news of that counts from a moment that is surely before, and if it does not
 // come, or too late, the server says so when it is asked the next time.
 func (b *Backend) stand(ctx context.Context, want backend.Lease) (backend.Lease, error) {
-	h := b.hub
-	w, err := h.join(h.inbox, "")
+	w, err := b.hub.listen(ctx, b.hub.inbox, "")
 	if err != nil {
 		return backend.Lease{}, err
 	}
 	defer w.leave()
-	if !w.live() {
-		if _, err := w.sleep(ctx, confirm); err != nil {
-			return backend.Lease{}, err
-		}
-	}
 	first := time.Now()
 	for came := int64(0); ; {
 		sent := time.Now()

@@ -24,20 +24,16 @@ func (b *Backend) queued(l backend.Lease) bool { return l.Ticket != "" && b.queu
 // the first in the queue, and the lock is kept for it for a moment. A release
 // without a script tells all that it is free: then the first one comes.
 func (b *Backend) queue(ctx context.Context, want backend.Lease) error {
-	w, err := b.hub.join(wakeChannel(want.Key), want.Ticket)
+	w, err := b.hub.listen(ctx, wakeChannel(want.Key), want.Ticket)
 	if err != nil {
 		return err
 	}
 	defer w.leave()
-	if !w.live() {
-		if _, err := w.sleep(ctx, confirm); err != nil {
-			return err
-		}
-	}
 	for {
 		r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
 			keys := []string{want.Key, queueKey(want.Key), turnKey(want.Key), tombsKey(want.Key)}
-			return b.eval(ctx, queueScript, keys, &secret{owner: want.Owner}, want.Ticket, wakeChannel(want.Key), turnLife.Milliseconds(), lineLife.Milliseconds())
+			return b.eval(ctx, queueScript, keys, &secret{owner: want.Owner},
+				want.Ticket, wakeChannel(want.Key), turnLife.Milliseconds(), lineLife.Milliseconds())
 		})
 		if err != nil || r.status == yes {
 			return err

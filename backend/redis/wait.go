@@ -23,9 +23,10 @@ const (
 // it to the one that has waited longest, in the same step. Only a server whose
 // wake-ups don't arrive is polled, by all at random times.
 //
-// With Options.Unordered, on a node of a quorum, and where the client reaches several servers, Wait
-// returns with a hint instead, when the key is free, was released, or its holder's
-// term has ended; at the latest after two seconds.
+// With Options.Unordered, on a node of a quorum, and where the client reaches
+// several servers, Wait returns with a hint instead, when the key is free, was
+// released, or its holder's term has ended, at the latest after two seconds; in the
+// queue of a quorum, when it is the turn of want.Ticket.
 //
 // It costs no goroutine beside the caller's: one connection serves all waiters of
 // the Backend.
@@ -58,17 +59,11 @@ func (b *Backend) wait(ctx context.Context, want backend.Lease) error {
 	if err != nil {
 		return err
 	}
-	w, err := h.join(wakeChannel(want.Key), "")
+	w, err := h.listen(ctx, wakeChannel(want.Key), "")
 	if err != nil {
 		return err
 	}
 	defer w.leave()
-	if !w.live() {
-		// A release before the confirmation wakes nobody, so look after it.
-		if _, err := w.sleep(ctx, confirm); err != nil {
-			return err
-		}
-	}
 	r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
 		if b.plain {
 			return b.waitPlainly(ctx, want)
@@ -102,6 +97,20 @@ type waiter struct {
 	ticket string // it stands in a queue
 	turn   bool   // it was told that it is its turn; under hub.mu
 	free   bool   // or that the lock is free; under hub.mu
+}
+
+// listen joins a channel, and gives the subscription a moment to be confirmed. A
+// release before that wakes nobody, so whoever listens looks after it.
+func (h *hub) listen(ctx context.Context, channel, ticket string) (*waiter, error) {
+	w, err := h.join(channel, ticket)
+	if err != nil || w.live() {
+		return w, err
+	}
+	if _, err := w.sleep(ctx, confirm); err != nil {
+		w.leave()
+		return nil, err
+	}
+	return w, nil
 }
 
 // wake is called with hub.mu held.
