@@ -28,11 +28,7 @@ func crowds(t *testing.T, test func(c *crowd)) {
 		}
 		c := &crowd{t: t, servers: servers}
 		for range 3 {
-			var addrs []string
-			for _, s := range servers {
-				addrs = append(addrs, s.Addr)
-			}
-			c.clients = append(c.clients, quorumOf(t, addrs))
+			c.clients = append(c.clients, quorumOf(t, redistest.Addrs(servers)))
 		}
 		// A client that has not heard from the servers knows no clock of theirs.
 		for _, q := range c.clients {

@@ -189,11 +189,7 @@ func TestTicketsAreByTheClocksOfTheNodes(t *testing.T) {
 // one is; and a ticket is of no use where nothing is guarded.
 func TestUnguardedQuorumHasNoQueue(t *testing.T) {
 	five(t, func(t *testing.T, servers []*redistest.Server) {
-		var addrs []string
-		for _, s := range servers {
-			addrs = append(addrs, s.Addr)
-		}
-		q := strangers(t, addrs, &redis.Options{Unguarded: true})
+		q := strangers(t, redistest.Addrs(servers), &redis.Options{Unguarded: true})
 		holder := mustAcquire(t, q, lease("k", queueTerm))
 		got := make(chan served, 1)
 		go func() {
