@@ -169,12 +169,14 @@ func TestTicketIsKept(t *testing.T) {
 		}
 		synctest.Wait()
 		n := nodes[2]
-		waits, asked, gave := n.tickets("wait"), n.tickets("acquire"), n.tickets("release")
+		waits, gave := n.tickets("wait"), n.tickets("release")
 		if len(waits) != 3 || waits[0] == "" || waits[0] != waits[1] || waits[2] == waits[0] || waits[2] == "" {
 			t.Fatalf("Wait showed %q", waits)
 		}
-		if !slices.Equal(asked, waits[:1]) {
-			t.Errorf("Acquire showed %q, Wait %q", asked, waits)
+		for i, n := range nodes[:2] { // whose refusals decide it; the third may not be asked
+			if asked := n.tickets("acquire"); !slices.Equal(asked, waits[:1]) {
+				t.Errorf("Acquire showed node %d %q, Wait %q", i, asked, waits)
+			}
 		}
 		if want := []string{"", waits[0], waits[2]}; !slices.Equal(gave, want) {
 			t.Errorf("Release showed %q, want %q", gave, want)
