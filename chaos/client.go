@@ -14,6 +14,7 @@ import (
 
 	"github.com/distmutex/distmutex/backend/quorum"
 	"github.com/distmutex/distmutex/chaos/internal/history"
+	"github.com/distmutex/distmutex/chaos/internal/machine"
 	"github.com/distmutex/distmutex/mutex"
 )
 
@@ -29,7 +30,8 @@ type clientConfig struct {
 	Log      string // the file it appends to
 	Keys     int
 	Workers  int
-	Long     int // how many of a hundred holds are long
+	Long     int  // how many of a hundred holds are long
+	Sleeps   bool // it is on a machine of its own, which can be suspended
 	TTL      time.Duration
 	Seed     uint64
 }
@@ -41,11 +43,17 @@ type farewell struct {
 }
 
 // clientMain is the whole of a client process. It works until its standard input
-// is closed, and from a byte there on with patience.
+// is closed, and from a byte there on with patience. On a machine of its own it
+// says first by which descriptor that is reached.
 func clientMain(text string) error {
 	var c clientConfig
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
+	}
+	if c.Sleeps {
+		if err := machine.Enter(func(listener int) { fmt.Println(listener) }); err != nil {
+			return err
+		}
 	}
 	file, err := os.OpenFile(c.Log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -123,7 +131,7 @@ func (w *worker) work(ctx context.Context) {
 			time.Sleep(time.Duration(w.dice.Int64N(int64(30 * time.Millisecond))))
 			continue
 		}
-		w.log.Add(history.Grant, id, h.token(), w.log.At(h.end()))
+		w.log.Add(history.Grant, id, h.token(), w.log.Of(h.end))
 		w.hold(id, key, h)
 	}
 }
@@ -146,7 +154,7 @@ func (w *worker) hold(id, key string, h hold) {
 		watch.Go(func() {
 			select {
 			case <-lost:
-				w.log.Add(history.Lose, id, w.log.At(h.end()))
+				w.log.Add(history.Lose, id, w.log.Of(h.end))
 			case <-over:
 			}
 		})
@@ -155,7 +163,7 @@ func (w *worker) hold(id, key string, h hold) {
 	for w.use(id, key, h) && time.Now().Before(long) {
 		time.Sleep(time.Duration(w.dice.Int64N(int64(w.c.TTL / 20))))
 	}
-	w.log.Add(history.Release, id, w.log.At(h.end()))
+	w.log.Add(history.Release, id, w.log.Of(h.end))
 	close(over)
 	watch.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), w.c.TTL)
@@ -190,7 +198,7 @@ func (w *worker) use(id, key string, h hold) bool {
 	if !h.stands() {
 		return false
 	}
-	w.log.AddAt(now, history.Believe, id, w.log.At(h.end()))
+	w.log.AddAt(now, history.Believe, id, w.log.Of(h.end))
 	version, ok, err := w.resource.do("read", key, id, h.token(), 0)
 	if err != nil || !ok {
 		return false

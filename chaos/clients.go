@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/distmutex/distmutex/chaos/internal/history"
+	"github.com/distmutex/distmutex/chaos/internal/machine"
 	"github.com/distmutex/distmutex/chaos/internal/network"
 )
 
@@ -25,7 +27,8 @@ type slot struct {
 	clock   history.Clock
 
 	mu          sync.Mutex
-	cmd         *exec.Cmd // nil: it does not run
+	cmd         *exec.Cmd        // nil: it does not run
+	machine     *machine.Machine // where it can be suspended
 	stdin       io.WriteCloser
 	exited      chan error
 	incarnation int
@@ -71,9 +74,14 @@ func (s *slot) start(dir string) error {
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		return err
 	}
+	said := bufio.NewReader(out)
 	s.cmd, s.stdin, s.exited, s.logs = cmd, in, make(chan error, 1), append(s.logs, c.Log)
-	go s.await(cmd, out, s.exited)
-	return nil
+	s.machine, err = adopt(c, cmd.Process.Pid, said)
+	if err != nil {
+		cmd.Process.Kill()
+	}
+	go s.await(cmd, said, s.exited)
+	return err
 }
 
 // await hears a process's last words, and its end.
@@ -102,11 +110,12 @@ func (s *slot) kill() {
 	s.cmd = nil
 }
 
-// signal stops or continues the process; nothing, if there is none.
+// signal stops or continues the process; nothing, if there is none, or if it is
+// suspended.
 func (s *slot) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd != nil {
+	if s.cmd != nil && (sig == syscall.SIGKILL || s.machine == nil || !s.machine.Asleep()) {
 		s.cmd.Process.Signal(sig)
 	}
 }

@@ -69,7 +69,7 @@ func hearLate(t *testing.T, w *world) (heard, found bool, lost int) {
 	w.inLine(t, 2)
 	b.cut(0)
 	passed := time.Now()
-	log.Add(history.Release, "c0.1/0.1", log.At(first.end()))
+	log.Add(history.Release, "c0.1/0.1", log.Of(first.end))
 	if err := first.unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}

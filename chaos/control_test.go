@@ -82,7 +82,7 @@ func (s side) lock(id, key string, until time.Time) hold {
 	s.log.Add(history.Invoke, id, key)
 	for ctx.Err() == nil {
 		if h, err := s.l.lock(ctx, key); err == nil {
-			s.log.Add(history.Grant, id, h.token(), s.log.At(h.end()))
+			s.log.Add(history.Grant, id, h.token(), s.log.Of(h.end))
 			return h
 		}
 		time.Sleep(10 * time.Millisecond)

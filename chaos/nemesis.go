@@ -28,6 +28,7 @@ type fault struct {
 	clients bool // it befalls clients
 	steady  bool // it needs clients that were there before, and go on
 	clock   bool // it sets a server's clock
+	sleeps  bool // it needs a client that can be suspended
 	beyond  bool // it is outside the promise
 
 	do func(*nemesis, *strike)
@@ -77,7 +78,7 @@ func newNemesis(w *world) *nemesis {
 	n := &nemesis{world: w, taken: make([]bool, w.Nodes), dice: rand.New(rand.NewPCG(w.Seed, 2))}
 	for _, f := range catalogue(w.Nodes) {
 		only := len(w.Only) == 0 && f.weight > 0 || slices.Contains(w.Only, f.name)
-		if only && (!f.clock || w.moves) && n.fits(f) {
+		if only && (!f.clock || w.moves) && (!f.sleeps || len(w.sleepers()) > 0) && n.fits(f) {
 			n.faults = append(n.faults, f)
 		}
 	}

@@ -13,15 +13,19 @@ import (
 	"github.com/distmutex/distmutex/chaos/internal/network"
 )
 
-// run lets clients work under faults, then judges what they saw. What hinders a
-// run is an error of tb; what it finds is in the result.
+// run lets clients work under faults in a new world.
 func run(tb testing.TB, c config) result {
 	tb.Helper()
-	w := newWorld(tb, c)
-	for _, s := range w.clients {
-		if err := s.start(c.Dir); err != nil {
-			tb.Fatal(err)
-		}
+	return newWorld(tb, c).run()
+}
+
+// run lets clients work under faults, then judges what they saw. What hinders it is
+// an error of the test; what it finds is in the result.
+func (w *world) run() result {
+	tb, c := w.tb, w.config
+	tb.Helper()
+	if err := w.startAll(); err != nil {
+		tb.Fatal(err)
 	}
 	begun := time.Now()
 	n := newNemesis(w)

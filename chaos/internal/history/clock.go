@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clock reads CLOCK_MONOTONIC, which all processes of a machine share. Go's own
-// monotonic readings are the same clock, counted from a start of its own.
+// Clock reads CLOCK_BOOTTIME, which all processes of a machine share, and which
+// runs on while a client's machine is suspended. Go's own monotonic readings stand
+// still then, and count from a start of their own.
 type Clock struct {
 	origin time.Time
-	base   int64
+	base   int64 // of CLOCK_MONOTONIC at the origin
 }
 
 // NewClock finds out where the readings of this process begin.
@@ -22,7 +23,7 @@ func NewClock() Clock {
 	closest := time.Hour
 	for range 100 { // the process may be stopped between any two readings
 		before := time.Now()
-		now := monotonic()
+		now := read(unix.CLOCK_MONOTONIC)
 		if gap := time.Since(before); gap < closest {
 			closest, c = gap, Clock{before, now}
 		}
@@ -30,16 +31,48 @@ func NewClock() Clock {
 	return c
 }
 
-func monotonic() int64 {
+// Now is the machine's time in nanoseconds.
+func (c Clock) Now() int64 { return read(unix.CLOCK_BOOTTIME) }
+
+// sleep is longer than an error of asleep, and shorter than any suspension.
+const sleep = 10 * time.Millisecond
+
+// Of is the machine's time of an instant that ask tells by the clock of this
+// process. It is asked again if the machine slept meanwhile, since nobody knows
+// then which side of the sleep is meant.
+func (c Clock) Of(ask func() time.Time) int64 {
+	for before := asleep(); ; {
+		t := ask()
+		after := asleep()
+		if after-before < int64(sleep) {
+			return c.base + int64(t.Sub(c.origin)) + after
+		}
+		before = after
+	}
+}
+
+// asleep is for how long the machine has been suspended. The process may lose its
+// processor between two readings, so the tightest of some tries counts.
+func asleep() (best int64) {
+	narrow := int64(time.Hour)
+	for range 20 {
+		before := read(unix.CLOCK_MONOTONIC)
+		boot := read(unix.CLOCK_BOOTTIME)
+		width := read(unix.CLOCK_MONOTONIC) - before
+		if width < narrow {
+			best, narrow = boot-before-width/2, width
+		}
+		if narrow < int64(100*time.Microsecond) {
+			break
+		}
+	}
+	return best
+}
+
+func read(clock int32) int64 {
 	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+	if err := unix.ClockGettime(clock, &t); err != nil {
 		panic(err)
 	}
 	return t.Nano()
 }
-
-// Now is the machine's time in nanoseconds.
-func (c Clock) Now() int64 { return c.At(time.Now()) }
-
-// At is the machine's time of an instant of this process.
-func (c Clock) At(t time.Time) int64 { return c.base + int64(t.Sub(c.origin)) }

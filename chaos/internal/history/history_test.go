@@ -74,7 +74,7 @@ func TestLogIsReadBack(t *testing.T) {
 	var text bytes.Buffer
 	clock := history.NewClock()
 	log := history.NewLog(&text, clock)
-	until := clock.At(time.Now().Add(time.Second))
+	until := clock.Of(func() time.Time { return time.Now().Add(time.Second) })
 	log.Add(history.Invoke, "c1.2/0.0", "k")
 	log.Add(history.Grant, "c1.2/0.0", 7, until)
 	log.Add(history.Believe, "c1.2/0.0", until+1)

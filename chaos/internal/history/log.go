@@ -35,8 +35,8 @@ func NewLog(w io.Writer, c Clock) *Log { return &Log{w, c} }
 // Now is the machine's time.
 func (l *Log) Now() int64 { return l.clock.Now() }
 
-// At is the machine's time of an instant of this process.
-func (l *Log) At(t time.Time) int64 { return l.clock.At(t) }
+// Of is the machine's time of an instant that ask tells, as by Clock.Of.
+func (l *Log) Of(ask func() time.Time) int64 { return l.clock.Of(ask) }
 
 // Add notes an event of now.
 func (l *Log) Add(event, id string, fields ...any) { l.AddAt(l.clock.Now(), event, id, fields...) }
