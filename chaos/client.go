@@ -32,6 +32,7 @@ type clientConfig struct {
 	Workers  int
 	Long     int  // how many of a hundred holds are long
 	Sleeps   bool // it is on a machine of its own, which can be suspended
+	NoQueue  bool // of a quorum it knows no line, as the release before
 	TTL      time.Duration
 	Seed     uint64
 }
@@ -180,6 +181,8 @@ func (w *worker) hold(id, key string, h hold) {
 func (w *worker) length() time.Duration {
 	longest := time.Millisecond
 	switch at := w.dice.IntN(100); {
+	case at < w.c.Long && isOurs(w.c.Make) && w.dice.IntN(20) == 0:
+		longest = 15 * w.c.TTL // some dozens of renewals, while nodes forget it
 	case at < w.c.Long && isOurs(w.c.Make):
 		longest = 2 * w.c.TTL
 	case at < w.c.Long:

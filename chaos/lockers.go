@@ -96,14 +96,15 @@ func serverOptions(ttl time.Duration) *redis.Options {
 }
 
 // newOurs makes a session. Every other process has its calls repeated, every other
-// client speaks version 2 of the protocol, and half of them have leases linger.
+// client speaks version 2 of the protocol, and half of them have leases linger. The
+// line of a quorum is not for everybody.
 func newOurs(c clientConfig) (locker, error) {
 	nodes := clientsOf(c.Nodes, func(o *goredis.Options) {
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = c.TTL/2, c.TTL/2, c.TTL/2
 		o.Protocol = 2 + int(c.Seed/100%2)
 	})
 	o := serverOptions(c.TTL)
-	o.Unguarded = c.Make == unguarded
+	o.Unguarded, o.Unordered = c.Make == unguarded, c.NoQueue
 	s, err := open(nodes, o)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func flags() *request {
 	r := new(request)
 	c := &r.config
 	flag.StringVar(&r.flavours, "flavour", "all", "redis7, redis8, valkey9, several with commas, or all")
-	flag.StringVar(&r.nodes, "nodes", "5", "servers: 5, a quorum; 1, where who waits stands in line; or both with a comma")
+	flag.StringVar(&r.nodes, "nodes", "5", "servers: 5 or 3, a quorum; 1, where who waits stands in line; or several with commas")
 	flag.StringVar(&r.makes, "client", ours, "ours, unguarded, eager, redlock, redsync, or several with commas")
 	flag.StringVar(&r.modes, "mode", minority, "minority: faults under which exclusion is promised; beyond: more; or both with a comma")
 	flag.StringVar(&r.only, "only", "", "names of `faults`, with commas; empty: all")
@@ -85,7 +85,7 @@ func (r *request) run(all *command) {
 	}
 	for _, r.Flavour = range flavours {
 		for nodes := range strings.SplitSeq(r.nodes, ",") {
-			if r.Nodes = map[string]int{"1": 1, "5": 5}[nodes]; r.Nodes == 0 {
+			if r.Nodes = map[string]int{"1": 1, "3": 3, "5": 5}[nodes]; r.Nodes == 0 {
 				all.Errorf("%q is not a number of servers that there are faults for", nodes)
 				return
 			}
@@ -113,8 +113,9 @@ func (r *request) each(all *command) {
 			all.sub(func(tb *command) {
 				found := run(tb, c)
 				tb.results = append(tb.results, found.summary())
-				fmt.Fprintf(os.Stderr, "%s: %d acquisitions in %v, two in: %d, stale refused: %d, lost updates: %d\n",
-					c.name(), found.granted, found.took.Round(time.Second), len(found.twoIn)+len(found.undue), found.seen.Stale, found.seen.Lost)
+				fmt.Fprintf(os.Stderr, "%s: %d acquisitions in %v, two in: %d, stale refused: %d, lost updates: %d, longest wait %v, Jain %.2f\n",
+					c.name(), found.granted, found.took.Round(time.Second), len(found.twoIn)+len(found.undue), found.seen.Stale, found.seen.Lost,
+					found.longest.Round(ms), found.fair)
 				for _, f := range found.failures() {
 					tb.Errorf("%s: %s", c.name(), f)
 				}

@@ -20,6 +20,7 @@ type fault struct {
 	weight  int
 	nodes   int  // how many nodes it befalls at once
 	several bool // it takes more nodes than one
+	five    bool // it takes five: two on either side of the middle
 
 	bad     bool // they count among the few that may be bad at once
 	forgets bool // they may have forgotten locks, so they are bad until those have ended
@@ -96,7 +97,7 @@ func (n *nemesis) fits(f fault) bool {
 	one := n.Nodes == 1
 	forgets := f.forgets && !(one && f.keeps)
 	switch {
-	case one && f.several:
+	case one && f.several, n.Nodes < 5 && f.five:
 		return false
 	case n.Mode == minority:
 		return !f.beyond && !(one && forgets)

@@ -27,6 +27,7 @@ type result struct {
 	calm     int64         // when the faults were over
 	longest  time.Duration // wait of those who got the lock
 	patient  time.Duration // the same, of those who asked in the calm
+	fair     float64       // Jain's index of the turns at contended locks, by worker
 	windows  int
 
 	twoIn    []history.Violation
@@ -68,6 +69,7 @@ func (r *result) judge(w *world, strikes []*strike, all []history.Hold) {
 
 func (r *result) countHolds() {
 	r.attempts, r.refused = len(r.holds), make(map[string]int)
+	turns := make(map[string]float64)
 	for _, h := range r.holds {
 		switch {
 		case h.Granted():
@@ -78,6 +80,8 @@ func (r *result) countHolds() {
 			}
 			if strings.HasPrefix(h.Key, ownKey) { // nobody contends
 				r.latency = append(r.latency, wait)
+			} else {
+				turns[h.Worker()]++
 			}
 		case h.Refused != "":
 			r.refused[h.Refused]++
@@ -87,6 +91,19 @@ func (r *result) countHolds() {
 		}
 	}
 	slices.Sort(r.latency)
+	r.fair = jain(turns, r.Clients*r.Workers)
+}
+
+// jain is Jain's index of fairness among so many: 1, if all had as much.
+func jain(turns map[string]float64, among int) float64 {
+	var sum, squares float64
+	for _, n := range turns {
+		sum, squares = sum+n, squares+n*n
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(among) * squares)
 }
 
 func (r *result) countFaults(w *world) {
@@ -152,6 +169,7 @@ type summary struct {
 	Windows                       int
 	P50, P99, LatestLoss, Longest string
 	LongestWait, LongestCalmWait  string
+	Jain                          float64
 }
 
 func (r *result) summary() summary {
@@ -162,7 +180,7 @@ func (r *result) summary() summary {
 		TwoIn: len(r.twoIn), TwoInUnpromised: len(r.undue), Problems: r.problems,
 		Faults: r.faults, Unsuccessful: r.refused, Windows: r.windows,
 		P50: r.percentile(50), P99: r.percentile(99), LatestLoss: r.late.String(),
-		LongestWait: r.longest.String(), LongestCalmWait: r.patient.String(),
+		LongestWait: r.longest.String(), LongestCalmWait: r.patient.String(), Jain: r.fair,
 	}
 	var longest int64
 	for _, v := range slices.Concat(r.twoIn, r.undue) {

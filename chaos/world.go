@@ -117,7 +117,7 @@ func (w *world) declare() error {
 func (w *world) newSlot(number int) *slot {
 	s := &slot{number: number, clock: w.clock, deaths: make(map[string]int64)}
 	s.config = clientConfig{
-		Make: w.Make, Resource: w.resource.addr(), Keys: w.Keys, Workers: w.Workers, Long: w.Long, TTL: w.TTL, Sleeps: sleeper(number), Seed: w.Seed*1000 + uint64(number)*100,
+		Make: w.Make, Resource: w.resource.addr(), Keys: w.Keys, Workers: w.Workers, Long: w.Long, TTL: w.TTL, Sleeps: sleeper(number), NoQueue: w.Nodes > 1 && number%8 == 5, Seed: w.Seed*1000 + uint64(number)*100,
 	}
 	for i, h := range w.hosts {
 		p, err := network.New(h.Addr, w.Seed*1000+uint64(number*w.Nodes+i), &w.counts)

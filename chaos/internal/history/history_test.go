@@ -88,7 +88,7 @@ func TestLogIsReadBack(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	h := all[0]
-	if h.Token != 7 || h.Until != until+2 || h.Client() != "c1.2" || h.Outcome != "ok" || !h.Granted() || h.End() != h.Released {
+	if h.Token != 7 || h.Until != until+2 || h.Client() != "c1.2" || h.Worker() != "c1/0" || h.Outcome != "ok" || !h.Granted() || h.End() != h.Released {
 		t.Errorf("%+v", h)
 	}
 	if all[1].Refused != "held" || all[1].Granted() {

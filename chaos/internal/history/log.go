@@ -73,6 +73,14 @@ func (h Hold) Granted() bool { return h.Returned != 0 }
 // Client is the process and its incarnation.
 func (h Hold) Client() string { client, _, _ := strings.Cut(h.ID, "/"); return client }
 
+// Worker is who had the hold, whatever the incarnation of its process.
+func (h Hold) Worker() string {
+	client, rest, _ := strings.Cut(h.ID, "/")
+	number, _, _ := strings.Cut(client, ".")
+	worker, _, _ := strings.Cut(rest, ".")
+	return number + "/" + worker
+}
+
 // End is when the holder stopped relying on the lock: at the end of validity at
 // the latest.
 func (h Hold) End() int64 {
