@@ -128,12 +128,6 @@ func TestStatistics(t *testing.T) {
 	if !math.IsNaN(quantile(nil, 0.5)) {
 		t.Error("the median of nothing is a number")
 	}
-	if got := jainIndex([]float64{5, 5, 5, 5}); got != 1 {
-		t.Errorf("equal shares are fair to %v, want 1", got)
-	}
-	if got := jainIndex([]float64{8, 0, 0, 0}); got != 0.25 {
-		t.Errorf("one of four that has all is fair to %v, want 0.25", got)
-	}
 }
 
 // A ratio is of the same round, and one that was not measured is none.

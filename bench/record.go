@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/distmutex/distmutex/internal/fairness"
 )
 
 // record is what one peer did in one round. A scenario's file has one a line.
@@ -37,7 +39,7 @@ func (r *record) fill(rep report, server info) {
 		v[name] = sum
 	}
 	v["cycles"], v["rate"] = cycles, cycles/rep.Sums["seconds"]
-	v["longest"], v["jain"] = longest, jainIndex(each)
+	v["longest"], v["jain"] = longest, fairness.Jain(each)
 	v["allocs"], v["alloc bytes"] = v["mallocs"]/cycles, v["bytes"]/cycles
 	v["client cpu"] = v["cpu"] / cycles * 1e6
 	for name, samples := range rep.Samples {

@@ -112,10 +112,11 @@ func (r *request) each(all *command) {
 			c.Dir = filepath.Join(c.Dir, c.name())
 			all.sub(func(tb *command) {
 				found := run(tb, c)
-				tb.results = append(tb.results, found.summary())
+				s := found.summary()
+				tb.results = append(tb.results, s)
 				fmt.Fprintf(os.Stderr, "%s: %d acquisitions in %v, two in: %d, stale refused: %d, lost updates: %d, longest wait %v, Jain %.2f\n",
 					c.name(), found.granted, found.took.Round(time.Second), len(found.twoIn)+len(found.undue), found.seen.Stale, found.seen.Lost,
-					found.longest.Round(ms), found.fair)
+					found.longest.Round(ms), s.Jain)
 				for _, f := range found.failures() {
 					tb.Errorf("%s: %s", c.name(), f)
 				}

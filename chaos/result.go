@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/distmutex/distmutex/chaos/internal/history"
+	"github.com/distmutex/distmutex/internal/fairness"
 )
 
 // result is what a run found.
@@ -27,7 +29,6 @@ type result struct {
 	calm     int64         // when the faults were over
 	longest  time.Duration // wait of those who got the lock
 	patient  time.Duration // the same, of those who asked in the calm
-	fair     float64       // Jain's index of the turns at contended locks, by worker
 	windows  int
 
 	twoIn    []history.Violation
@@ -69,7 +70,6 @@ func (r *result) judge(w *world, strikes []*strike, all []history.Hold) {
 
 func (r *result) countHolds() {
 	r.attempts, r.refused = len(r.holds), make(map[string]int)
-	turns := make(map[string]float64)
 	for _, h := range r.holds {
 		switch {
 		case h.Granted():
@@ -80,8 +80,6 @@ func (r *result) countHolds() {
 			}
 			if strings.HasPrefix(h.Key, ownKey) { // nobody contends
 				r.latency = append(r.latency, wait)
-			} else {
-				turns[h.Worker()]++
 			}
 		case h.Refused != "":
 			r.refused[h.Refused]++
@@ -91,19 +89,22 @@ func (r *result) countHolds() {
 		}
 	}
 	slices.Sort(r.latency)
-	r.fair = jain(turns, r.Clients*r.Workers)
 }
 
-// jain is Jain's index of fairness among so many: 1, if all had as much.
-func jain(turns map[string]float64, among int) float64 {
-	var sum, squares float64
-	for _, n := range turns {
-		sum, squares = sum+n, squares+n*n
+// fairness is Jain's index of the turns at contended locks, by worker; 0 if there
+// were none.
+func (r *result) fairness() float64 {
+	turns := make(map[string]float64)
+	for _, h := range r.holds {
+		if h.Granted() && !strings.HasPrefix(h.Key, ownKey) {
+			turns[h.Worker()]++
+		}
 	}
-	if squares == 0 {
+	if len(turns) == 0 {
 		return 0
 	}
-	return sum * sum / (float64(among) * squares)
+	all := r.Clients * r.Workers // with those who had none
+	return fairness.Jain(slices.AppendSeq(make([]float64, 0, all), maps.Values(turns))[:all])
 }
 
 func (r *result) countFaults(w *world) {
@@ -180,7 +181,7 @@ func (r *result) summary() summary {
 		TwoIn: len(r.twoIn), TwoInUnpromised: len(r.undue), Problems: r.problems,
 		Faults: r.faults, Unsuccessful: r.refused, Windows: r.windows,
 		P50: r.percentile(50), P99: r.percentile(99), LatestLoss: r.late.String(),
-		LongestWait: r.longest.String(), LongestCalmWait: r.patient.String(), Jain: r.fair,
+		LongestWait: r.longest.String(), LongestCalmWait: r.patient.String(), Jain: r.fairness(),
 	}
 	var longest int64
 	for _, v := range slices.Concat(r.twoIn, r.undue) {
