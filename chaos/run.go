@@ -16,17 +16,16 @@ import (
 // run lets clients work under faults in a new world.
 func run(tb testing.TB, c config) result {
 	tb.Helper()
-	return newWorld(tb, c).run()
+	w := newWorld(tb, c)
+	w.start()
+	return w.run()
 }
 
-// run lets clients work under faults, then judges what they saw. What hinders it is
-// an error of the test; what it finds is in the result.
+// run lets clients that were started work under faults, then judges what they saw.
+// What hinders it is an error of the test; what it finds is in the result.
 func (w *world) run() result {
 	tb, c := w.tb, w.config
 	tb.Helper()
-	if err := w.startAll(); err != nil {
-		tb.Fatal(err)
-	}
 	begun := time.Now()
 	n := newNemesis(w)
 	w.unleash(n)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -21,8 +22,9 @@ func (w *world) sleepers() (all []*slot) {
 	return all
 }
 
-// startAll starts all clients; where one can't be suspended, without that.
-func (w *world) startAll() error {
+// start starts all clients; where one can't be suspended, without that.
+func (w *world) start() {
+	w.tb.Helper()
 	for _, s := range w.clients {
 		err := s.start(w.Dir)
 		if err != nil && s.config.Sleeps {
@@ -32,10 +34,9 @@ func (w *world) startAll() error {
 			err = s.start(w.Dir)
 		}
 		if err != nil {
-			return err
+			w.tb.Fatal(err)
 		}
 	}
-	return nil
 }
 
 // adopt takes a client's machine over, as soon as the client has said how it is
@@ -56,6 +57,9 @@ func (s *slot) suspend() (resume func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.machine
+	if m == nil {
+		return nil, errors.New("it could not be started again")
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

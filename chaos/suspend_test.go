@@ -21,6 +21,7 @@ func TestSuspendedHolderIsFound(t *testing.T) {
 				c.Make, c.Seed, c.Only = make, uint64(seed), []string{"F24 client suspended"}
 				c.Keys, c.Long = 1, 50
 				w := newWorld(t, c)
+				w.start()
 				if len(w.sleepers()) == 0 {
 					t.Skip("not checked: no machine can be suspended")
 				}
