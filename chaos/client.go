@@ -32,7 +32,6 @@ type clientConfig struct {
 	Workers  int
 	Long     int  // how many of a hundred holds are long
 	Sleeps   bool // it is on a machine of its own, which can be suspended
-	NoQueue  bool // of a quorum it knows no line, as the release before
 	TTL      time.Duration
 	Seed     uint64
 }

@@ -1,4 +1,4 @@
-// Chaos has processes work under locks on real servers, five or one, while a nemesis
+// Chaos has processes work under locks on real servers, five, three or one, while a nemesis
 // kills, wipes, freezes and partitions them, moves their clocks, and loses,
 // delays and repeats their messages. Then it judges what everybody saw: did two
 // ever hold one lock, did tokens rise, did the fenced resource take a stale

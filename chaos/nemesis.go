@@ -16,11 +16,10 @@ const (
 
 // fault is a kind of what can go wrong.
 type fault struct {
-	name    string // with its number in the catalogue of faults
-	weight  int
-	nodes   int  // how many nodes it befalls at once
-	several bool // it takes more nodes than one
-	five    bool // it takes five: two on either side of the middle
+	name   string // with its number in the catalogue of faults
+	weight int
+	nodes  int // how many nodes it befalls at once
+	least  int // how many there have to be
 
 	bad     bool // they count among the few that may be bad at once
 	forgets bool // they may have forgotten locks, so they are bad until those have ended
@@ -79,7 +78,7 @@ func newNemesis(w *world) *nemesis {
 	n := &nemesis{world: w, taken: make([]bool, w.Nodes), dice: rand.New(rand.NewPCG(w.Seed, 2))}
 	for _, f := range catalogue(w.Nodes) {
 		only := len(w.Only) == 0 && f.weight > 0 || slices.Contains(w.Only, f.name)
-		if only && (!f.clock || w.moves) && (!f.sleeps || len(w.sleepers()) > 0) && n.fits(f) {
+		if only && w.can(f) && n.fits(f) {
 			n.faults = append(n.faults, f)
 		}
 	}
@@ -87,6 +86,11 @@ func newNemesis(w *world) *nemesis {
 		w.tb.Fatalf("no fault of mode %s is named in %q", w.Mode, w.Only)
 	}
 	return n
+}
+
+// can says whether there is what a fault needs.
+func (w *world) can(f fault) bool {
+	return w.Nodes >= f.least && (!f.clock || w.moves) && (!f.sleeps || len(w.sleepers()) > 0)
 }
 
 // fits says whether the mode has a fault. Of one node nothing is promised that
@@ -97,8 +101,6 @@ func (n *nemesis) fits(f fault) bool {
 	one := n.Nodes == 1
 	forgets := f.forgets && !(one && f.keeps)
 	switch {
-	case one && f.several, n.Nodes < 5 && f.five:
-		return false
 	case n.Mode == minority:
 		return !f.beyond && !(one && forgets)
 	case n.Seed%2 == 0:

@@ -22,7 +22,7 @@ import (
 // config is one run.
 type config struct {
 	Flavour      redistest.Flavour
-	Nodes        int // servers: a quorum of five, or one, which has a line
+	Nodes        int // servers: a quorum of five or three, or one, which has a line
 	Make         string
 	Mode         string
 	Seed         uint64
@@ -117,7 +117,8 @@ func (w *world) declare() error {
 func (w *world) newSlot(number int) *slot {
 	s := &slot{number: number, clock: w.clock, deaths: make(map[string]int64)}
 	s.config = clientConfig{
-		Make: w.Make, Resource: w.resource.addr(), Keys: w.Keys, Workers: w.Workers, Long: w.Long, TTL: w.TTL, Sleeps: sleeper(number), NoQueue: w.Nodes > 1 && number%8 == 5, Seed: w.Seed*1000 + uint64(number)*100,
+		Make: w.Make, Resource: w.resource.addr(), Keys: w.Keys, Workers: w.Workers, Long: w.Long, TTL: w.TTL,
+		Sleeps: sleeper(number), Seed: w.Seed*1000 + uint64(number)*100,
 	}
 	for i, h := range w.hosts {
 		p, err := network.New(h.Addr, w.Seed*1000+uint64(number*w.Nodes+i), &w.counts)
