@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/distmutex/distmutex/chaos/internal/machine"
 )
 
 // Clock reads CLOCK_BOOTTIME, which all processes of a machine share, and which
@@ -23,7 +25,7 @@ func NewClock() Clock {
 	closest := time.Hour
 	for range 100 { // the process may be stopped between any two readings
 		before := time.Now()
-		now := read(unix.CLOCK_MONOTONIC)
+		now := machine.Read(unix.CLOCK_MONOTONIC)
 		if gap := time.Since(before); gap < closest {
 			closest, c = gap, Clock{before, now}
 		}
@@ -32,7 +34,7 @@ func NewClock() Clock {
 }
 
 // Now is the machine's time in nanoseconds.
-func (c Clock) Now() int64 { return read(unix.CLOCK_BOOTTIME) }
+func (c Clock) Now() int64 { return machine.Read(unix.CLOCK_BOOTTIME) }
 
 // sleep is longer than an error of asleep, and shorter than any suspension.
 const sleep = 10 * time.Millisecond
@@ -52,13 +54,14 @@ func (c Clock) Of(ask func() time.Time) int64 {
 }
 
 // asleep is for how long the machine has been suspended. The process may lose its
-// processor between two readings, so the tightest of some tries counts.
+// processor between two readings, so the tightest of some tries counts. Package mutex
+// does the like: a judge does not use what it judges.
 func asleep() (best int64) {
 	narrow := int64(time.Hour)
 	for range 20 {
-		before := read(unix.CLOCK_MONOTONIC)
-		boot := read(unix.CLOCK_BOOTTIME)
-		width := read(unix.CLOCK_MONOTONIC) - before
+		before := machine.Read(unix.CLOCK_MONOTONIC)
+		boot := machine.Read(unix.CLOCK_BOOTTIME)
+		width := machine.Read(unix.CLOCK_MONOTONIC) - before
 		if width < narrow {
 			best, narrow = boot-before-width/2, width
 		}
@@ -67,12 +70,4 @@ func asleep() (best int64) {
 		}
 	}
 	return best
-}
-
-func read(clock int32) int64 {
-	var t unix.Timespec
-	if err := unix.ClockGettime(clock, &t); err != nil {
-		panic(err)
-	}
-	return t.Nano()
 }

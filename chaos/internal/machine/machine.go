@@ -64,7 +64,7 @@ func (m *Machine) Suspend() error {
 	if err := m.stopped(); err != nil {
 		return errors.Join(err, m.signal(unix.SIGCONT))
 	}
-	m.asleep, m.at = true, monotonic()
+	m.asleep, m.at = true, Read(unix.CLOCK_MONOTONIC)
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (m *Machine) Resume() error {
 	if !m.asleep {
 		return nil
 	}
-	m.slept += monotonic() - m.at
+	m.slept += Read(unix.CLOCK_MONOTONIC) - m.at
 	m.asleep = false
 	return m.signal(unix.SIGCONT)
 }
@@ -177,7 +177,7 @@ func (m *Machine) tell(thread int, where uintptr) error {
 	m.mu.Lock()
 	now := m.at
 	if !m.asleep {
-		now = monotonic()
+		now = Read(unix.CLOCK_MONOTONIC)
 	}
 	t := unix.NsecToTimespec(now - m.slept)
 	m.mu.Unlock()
@@ -188,10 +188,11 @@ func (m *Machine) tell(thread int, where uintptr) error {
 	return err
 }
 
-func monotonic() int64 {
+// Read reads a clock by a call of the system, in nanoseconds.
+func Read(clock int32) int64 {
 	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err) // it can't fail for this clock
+	if err := unix.ClockGettime(clock, &t); err != nil {
+		panic(err) // there is no such clock
 	}
 	return t.Nano()
 }

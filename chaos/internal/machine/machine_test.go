@@ -34,9 +34,9 @@ func child() {
 		return
 	}
 	in := bufio.NewScanner(os.Stdin)
-	last, boot := time.Now(), boottime()
+	last, boot := time.Now(), machine.Read(unix.CLOCK_BOOTTIME)
 	for in.Scan() {
-		now, b := time.Now(), boottime()
+		now, b := time.Now(), machine.Read(unix.CLOCK_BOOTTIME)
 		fmt.Println(int64(now.Sub(last)), int64(now.Round(0).Sub(last.Round(0))), b-boot)
 		last, boot = now, b
 		time.Sleep(nap)
@@ -45,12 +45,6 @@ func child() {
 }
 
 const nap = 400 * time.Millisecond
-
-func boottime() int64 {
-	var t unix.Timespec
-	unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
-	return t.Nano()
-}
 
 // process is a child and what it says.
 type process struct {
