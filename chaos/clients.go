@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,13 +73,14 @@ func (s *slot) start(dir string) error {
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		return err
 	}
-	said := bufio.NewReader(out)
 	s.cmd, s.stdin, s.exited, s.logs = cmd, in, make(chan error, 1), append(s.logs, c.Log)
-	s.machine, err = adopt(c, cmd.Process.Pid, said)
+	if s.machine = nil; c.Sleeps {
+		s.machine, err = machine.Adopt(cmd.Process.Pid)
+	}
 	if err != nil {
 		cmd.Process.Kill()
 	}
-	go s.await(cmd, said, s.exited)
+	go s.await(cmd, out, s.exited)
 	return err
 }
 

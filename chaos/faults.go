@@ -30,6 +30,7 @@ func catalogue(nodes int) []fault {
 		{name: "F22 clock back and forth", weight: 2, nodes: 1, bad: true, forgets: true, steady: true, clock: true, do: clockBack},
 		{name: "F23 clock drifts by 0.4 %", weight: 3, nodes: 1, clock: true, do: drift},
 		{name: "F24 client suspended", weight: 4, clients: true, sleeps: true, do: suspendClient},
+		{name: "F24 client suspended as it comes in", weight: 2, clients: true, sleeps: true, do: suspendHolder},
 		{name: "F25 killed while it recovers", weight: 1, nodes: 1, bad: true, forgets: true, do: killTwice},
 		{name: "F26 connections killed", weight: 4, nodes: 1, do: killConnections},
 		{name: "F26 too many clients", weight: 2, nodes: 1, bad: true, do: crowd},

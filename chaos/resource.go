@@ -154,6 +154,18 @@ func (r *resource) turnsOf() map[string]int {
 	return maps.Clone(r.turns)
 }
 
+// turnsAt is how many holds of one client came so far, whatever its incarnation.
+func (r *resource) turnsAt(client int) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for worker, turns := range r.turns {
+		if strings.HasPrefix(worker, fmt.Sprintf("c%d.", client)) {
+			n += turns
+		}
+	}
+	return n
+}
+
 // access is a client's connection to the resource.
 type access struct {
 	c  net.Conn

@@ -1,16 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"io"
-
-	"github.com/distmutex/distmutex/chaos/internal/machine"
+	"time"
 )
 
-// sleeper says whether a client is on a machine of its own, which can be
+// sleeps says whether a client is on a machine of its own, which can be
 // suspended. Reading a clock takes so much longer there that most are not.
-func sleeper(number int) bool { return number%5 == 1 }
+func sleeps(number int) bool { return number%5 == 1 }
 
 // sleepers are the clients that can be suspended.
 func (w *world) sleepers() (all []*slot) {
@@ -39,19 +37,6 @@ func (w *world) start() {
 	}
 }
 
-// adopt takes a client's machine over, as soon as the client has said how it is
-// reached; nil, if it has none.
-func adopt(c clientConfig, pid int, said io.Reader) (*machine.Machine, error) {
-	if !c.Sleeps {
-		return nil, nil
-	}
-	var listener int
-	if _, err := fmt.Fscanln(said, &listener); err != nil {
-		return nil, fmt.Errorf("client %s does not say how to suspend it: %w", c.ID, err)
-	}
-	return machine.Adopt(pid, listener)
-}
-
 // suspend puts the process to sleep, and says what ends that.
 func (s *slot) suspend() (resume func(), err error) {
 	s.mu.Lock()
@@ -67,15 +52,36 @@ func (s *slot) suspend() (resume func(), err error) {
 	}, m.Suspend()
 }
 
-// suspendClient has a machine sleep, whatever else befalls its process.
-func suspendClient(n *nemesis, s *strike) {
+// sleeper is one of the clients that can be suspended.
+func (n *nemesis) sleeper(s *strike) *slot {
 	able := n.sleepers()
 	c := able[s.dice.IntN(len(able))]
 	s.Client = c.number
+	return c
+}
+
+// suspendClient has a machine sleep, whatever else befalls its process.
+func suspendClient(n *nemesis, s *strike) { n.suspend(s, n.sleeper(s), 50*ms) }
+
+// suspendHolder has a machine sleep for longer than a lease, from when a worker on
+// it comes in by a lock.
+func suspendHolder(n *nemesis, s *strike) {
+	c := n.sleeper(s)
+	before := n.resource.turnsAt(c.number)
+	for begun := time.Now(); n.resource.turnsAt(c.number) == before; time.Sleep(ms) {
+		if s.ctx.Err() != nil || time.Since(begun) > 4*n.TTL {
+			s.failed(context.DeadlineExceeded)
+			return
+		}
+	}
+	n.suspend(s, c, 5*n.TTL/4)
+}
+
+func (n *nemesis) suspend(s *strike, c *slot, shortest time.Duration) {
 	resume, err := c.suspend()
 	if s.failed(err) {
 		return
 	}
-	s.pause(50*ms, 5*n.TTL/2)
+	s.pause(shortest, 5*n.TTL/2)
 	resume()
 }

@@ -118,7 +118,7 @@ func (w *world) newSlot(number int) *slot {
 	s := &slot{number: number, clock: w.clock, deaths: make(map[string]int64)}
 	s.config = clientConfig{
 		Make: w.Make, Resource: w.resource.addr(), Keys: w.Keys, Workers: w.Workers, Long: w.Long, TTL: w.TTL,
-		Sleeps: sleeper(number), Seed: w.Seed*1000 + uint64(number)*100,
+		Sleeps: sleeps(number), Seed: w.Seed*1000 + uint64(number)*100,
 	}
 	for i, h := range w.hosts {
 		p, err := network.New(h.Addr, w.Seed*1000+uint64(number*w.Nodes+i), &w.counts)

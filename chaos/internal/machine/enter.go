@@ -20,9 +20,9 @@ import (
 var vdsoClockgettimeSym uintptr
 
 // Enter lets another process answer each reading of the monotonic clock from now
-// on. That process adopts this one by the descriptor that it is told here, by a
-// call that reads no clock: until then whoever reads one waits.
-func Enter(tell func(listener int)) error {
+// on. Until it adopts this one, whoever reads a clock waits, and so may any goroutine:
+// the scheduler reads it too. So this process can't say by itself that it has entered.
+func Enter() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	const (
@@ -45,11 +45,10 @@ func Enter(tell func(listener int)) error {
 	}
 	const everyThread = unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
 	vdsoClockgettimeSym = 0
-	listener, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|everyThread, uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
 		return errno
 	}
-	tell(int(listener))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,20 +28,42 @@ type Machine struct {
 	slept  int64 // before
 }
 
-// Adopt answers what a process that has entered asks, until it ends.
-func Adopt(pid, listener int) (*Machine, error) {
+// Adopt waits until a process has entered, and answers what it asks until it ends.
+func Adopt(pid int) (*Machine, error) {
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
-	own, err := unix.PidfdGetfd(process, listener, 0)
+	listener, err := listenerOf(pid, process)
 	if err != nil {
 		unix.Close(process)
-		return nil, fmt.Errorf("the listener of process %d: %w", pid, err)
+		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
-	m := &Machine{pid: pid, process: process, listener: own, gone: make(chan struct{})}
+	m := &Machine{pid: pid, process: process, listener: listener, gone: make(chan struct{})}
 	go m.answer()
 	return m, nil
+}
+
+// listenerOf gets the other end of what a process asks, from the descriptors that
+// it has.
+func listenerOf(pid, process int) (int, error) {
+	ends := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
+	for begun := time.Now(); time.Since(begun) < 10*time.Second; {
+		names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		for _, name := range names {
+			if what, _ := os.Readlink(name); what == "anon_inode:seccomp notify" {
+				number, err := strconv.Atoi(filepath.Base(name))
+				if err != nil {
+					return 0, err
+				}
+				return unix.PidfdGetfd(process, number, 0)
+			}
+		}
+		if n, err := unix.Poll(ends, 1); err == nil && n > 0 {
+			return 0, unix.ESRCH
+		}
+	}
+	return 0, errors.New("it does not enter")
 }
 
 // Asleep says whether the process is suspended.

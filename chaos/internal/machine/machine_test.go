@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
@@ -29,8 +30,15 @@ func TestMain(m *testing.M) {
 // since the last: the monotonic one, the wall clock and CLOCK_BOOTTIME. Then it
 // sleeps, and prints whether it slept for that time by its own clock.
 func child() {
-	if err := machine.Enter(func(listener int) { fmt.Println(listener) }); err != nil {
-		fmt.Println(err)
+	if os.Getenv(childEnv) == busy {
+		go func() {
+			for {
+				runtime.GC() // which stops all goroutines, over and over
+			}
+		}()
+	}
+	if err := machine.Enter(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return
 	}
 	in := bufio.NewScanner(os.Stdin)
@@ -44,6 +52,11 @@ func child() {
 	}
 }
 
+const (
+	calm = "calm" // what a child is
+	busy = "busy"
+)
+
 const nap = 400 * time.Millisecond
 
 // process is a child and what it says.
@@ -55,9 +68,9 @@ type process struct {
 	out *bufio.Reader
 }
 
-func start(t *testing.T) *process {
+func start(t *testing.T, how string) *process {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"=1")
+	cmd.Env = append(os.Environ(), childEnv+"="+how)
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
@@ -66,13 +79,9 @@ func start(t *testing.T) *process {
 	}
 	p := &process{t: t, cmd: cmd, in: in, out: bufio.NewReader(out)}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	var listener int
-	said, err := p.out.ReadString('\n')
-	if _, scan := fmt.Sscan(said, &listener); err == nil && scan == nil {
-		p.Machine, err = machine.Adopt(cmd.Process.Pid, listener)
-	}
-	if p.Machine == nil {
-		t.Skipf("not checked: this system suspends no process: %q, %v", said, err)
+	var err error
+	if p.Machine, err = machine.Adopt(cmd.Process.Pid); err != nil {
+		t.Skipf("not checked: this system suspends no process: %v", err)
 	}
 	return p
 }
@@ -100,7 +109,7 @@ func (p *process) asleep(d time.Duration) {
 // The monotonic clock loses what the machine slept, and so do timers; the others
 // do not.
 func TestMonotonicClockStandsStillInASleep(t *testing.T) {
-	p := start(t)
+	p := start(t, calm)
 	var mono, wall, boot, napped int64
 	ask := func() { fmt.Fprintln(p.in); p.hear(&mono, &wall, &boot) }
 	ask()
@@ -123,7 +132,7 @@ func TestMonotonicClockStandsStillInASleep(t *testing.T) {
 }
 
 func TestProcessThatIsKilledInItsSleep(t *testing.T) {
-	p := start(t)
+	p := start(t, calm)
 	if err := p.Suspend(); err != nil {
 		t.Fatal(err)
 	}
@@ -139,14 +148,30 @@ func TestProcessThatIsKilledInItsSleep(t *testing.T) {
 }
 
 func TestNoProcessIsAdopted(t *testing.T) {
-	if _, err := machine.Adopt(os.Getpid(), -1); err == nil {
-		t.Error("adopted one that has not entered")
+	cmd := exec.Command("cat") // it ends without having entered
+	in, err1 := cmd.StdinPipe()
+	if err := errors.Join(err1, cmd.Start()); err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.Command("true")
-	if err := cmd.Run(); err != nil {
-		t.Skip(err)
+	time.AfterFunc(50*time.Millisecond, func() { in.Close() })
+	if _, err := machine.Adopt(cmd.Process.Pid); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("adopt: %v, want %v", err, unix.ESRCH)
 	}
-	if _, err := machine.Adopt(cmd.Process.Pid, 0); err == nil {
-		t.Error("adopted one that has ended")
+	cmd.Wait()
+	if _, err := machine.Adopt(cmd.Process.Pid); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("adopt what has ended: %v, want %v", err, unix.ESRCH)
+	}
+}
+
+// However busy a process is when it enters, it goes on.
+func TestBusyProcessIsAdopted(t *testing.T) {
+	for range 20 {
+		p := start(t, busy)
+		var mono, wall, boot int64
+		fmt.Fprintln(p.in)
+		p.hear(&mono, &wall, &boot)
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+		<-p.Gone()
 	}
 }
