@@ -9,6 +9,7 @@ func catalogue(nodes int) []fault {
 		{name: "F2 kill and wipe", weight: 6, nodes: 1, bad: true, forgets: true, do: killAndWipe},
 		{name: "F3 older data", weight: 4, nodes: 1, bad: true, forgets: true, do: olderData},
 		{name: "F4 majority wiped", weight: 1, least: 3, nodes: majority, bad: true, forgets: true, alone: true, do: wipeAll},
+		{name: "F5 rolling restart", weight: 1, least: 3, nodes: nodes, bad: true, forgets: true, alone: true, do: rolling},
 		{name: "F6 flushed", weight: 3, nodes: 1, bad: true, forgets: true, steady: true, do: flush},
 		{name: "F7 lagging replica promoted", weight: 3, nodes: 1, bad: true, forgets: true, do: promote},
 		{name: "F8 resync from another", weight: 3, nodes: 1, bad: true, forgets: true, do: resync},
@@ -28,7 +29,9 @@ func catalogue(nodes int) []fault {
 		{name: "F20 bridge and flush", weight: 2, least: 5, nodes: 1, bad: true, forgets: true, alone: true, steady: true, do: bridgeAnd(flush)},
 		{name: "F21 clock ahead", weight: 2, nodes: 1, bad: true, forgets: true, steady: true, clock: true, do: clockAhead},
 		{name: "F22 clock back and forth", weight: 2, nodes: 1, bad: true, forgets: true, steady: true, clock: true, do: clockBack},
-		{name: "F23 clock drifts by 0.4 %", weight: 3, nodes: 1, clock: true, do: drift},
+		{name: "F23 clock drifts by 0.4 %", weight: 3, nodes: 1, clock: true, do: drift(0.004)},
+		{name: "F23 clock drifts by 5 %", weight: 2, nodes: 1, bad: true, forgets: true, steady: true, clock: true, do: drift(0.05)},
+		{name: "F23 clock stands still", weight: 2, nodes: 1, bad: true, forgets: true, steady: true, clock: true, do: standStill},
 		{name: "F24 client suspended", weight: 4, clients: true, sleeps: true, do: suspendClient},
 		{name: "F24 client suspended as it comes in", weight: 2, clients: true, sleeps: true, do: suspendHolder},
 		{name: "F25 killed while it recovers", weight: 1, nodes: 1, bad: true, forgets: true, do: killTwice},
@@ -40,5 +43,7 @@ func catalogue(nodes int) []fault {
 		{name: "F6 majority flushed", weight: 3, least: 3, nodes: majority, forgets: true, beyond: true, do: flush},
 		{name: "locks deleted by hand", weight: 3, nodes: majority, beyond: true, do: deleteLocks},
 		{name: "F21 clocks of a majority ahead", weight: 3, least: 3, nodes: majority, forgets: true, beyond: true, clock: true, do: clockAhead},
+		{name: "F23 clocks of a majority drift by 5 %", weight: 3, least: 3, nodes: majority, forgets: true, beyond: true, clock: true, do: drift(0.05)},
+		{name: "F23 clocks of a majority stand still", weight: 3, least: 3, nodes: majority, forgets: true, beyond: true, clock: true, do: standStill},
 	}
 }

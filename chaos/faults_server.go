@@ -45,6 +45,24 @@ func olderData(n *nemesis, s *strike) {
 	h.Restart()
 }
 
+// rolling restarts one node after the other, with its data or without, before
+// the last one counts again or after.
+func rolling(n *nemesis, s *strike) {
+	forgets, space := s.dice.IntN(2) == 0, 300*ms
+	if s.dice.IntN(2) == 0 {
+		space = n.delay() + 300*ms
+	}
+	for _, node := range s.Nodes {
+		h := n.host(node)
+		h.Kill()
+		if forgets {
+			s.failed(h.wipe())
+		}
+		h.Restart()
+		s.pause(space-300*ms, space)
+	}
+}
+
 func wipeAll(n *nemesis, s *strike) {
 	for _, node := range s.Nodes {
 		n.host(node).Kill()
@@ -160,46 +178,5 @@ func deleteLocks(n *nemesis, s *strike) {
 			args = append(args, fmt.Sprint("k", i))
 		}
 		s.failed(n.host(node).do(args...))
-	}
-}
-
-// clockAhead lasts for longer than any lease: one that is set back earlier may
-// go unnoticed. When one node's is set back, its locks last for so much longer.
-func clockAhead(n *nemesis, s *strike) {
-	by := n.TTL + time.Duration(s.dice.Int64N(int64(5*n.TTL)))
-	if n.Mode == beyond && n.Nodes > 1 && s.dice.IntN(2) == 0 {
-		by = time.Hour
-	}
-	for _, node := range s.Nodes {
-		n.host(node).SetClock(by)
-	}
-	s.pause(n.delay(), n.delay()+n.TTL)
-	for _, node := range s.Nodes {
-		n.host(node).SetClock(0)
-	}
-}
-
-func clockBack(n *nemesis, s *strike) {
-	h := n.host(s.Nodes[0])
-	h.SetClock(-n.TTL/10 - time.Duration(s.dice.Int64N(int64(5*n.TTL))))
-	s.pause(50*ms, 2*n.TTL)
-	h.SetClock(0)
-}
-
-// drift makes a clock run too fast and then too slow, or the other way round.
-func drift(n *nemesis, s *strike) {
-	h := n.host(s.Nodes[0])
-	step := ms
-	if s.dice.IntN(2) == 0 {
-		step = -ms
-	}
-	by, turn := time.Duration(0), 5+s.dice.IntN(20)
-	for i := range 2 * turn {
-		if i == turn {
-			step = -step
-		}
-		by += step
-		h.SetClock(by)
-		time.Sleep(250 * ms)
 	}
 }

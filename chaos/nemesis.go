@@ -121,11 +121,15 @@ func (n *nemesis) mostBad() int {
 // run strikes until ctx ends, then waits until all is well again.
 func (n *nemesis) run(ctx context.Context) {
 	n.background(usual)
+	f := n.draw()
 	for ctx.Err() == nil {
-		f := n.draw()
 		seed, wait := n.dice.Uint64(), time.Duration(n.dice.Int64N(int64(500*time.Millisecond)))
-		if s := n.begin(ctx, f, seed); s != nil {
-			n.wg.Go(func() { n.strike(f, s) })
+		s := n.begin(ctx, f, seed)
+		if s != nil {
+			n.wg.Go(func() { n.strike(s) })
+		}
+		if s != nil || n.Nodes == 1 || f.nodes < n.Nodes { // what befalls all waits for the others to be over
+			f = n.draw()
 		}
 		select {
 		case <-ctx.Done():
@@ -191,7 +195,8 @@ func (n *nemesis) reserve(f fault, s *strike, by int) {
 	}
 }
 
-func (n *nemesis) strike(f fault, s *strike) {
+func (n *nemesis) strike(s *strike) {
+	f := s.kind
 	if f.clients {
 		s.Client = s.dice.IntN(len(n.world.clients))
 	}
