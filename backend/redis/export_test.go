@@ -58,3 +58,7 @@ func Given(message string, want backend.Lease, sent, read time.Time) (backend.Le
 	t.pass(message)
 	return w.taken().lease(want, sent, read)
 }
+
+// StandInQueues makes b a node of a quorum as far as queues go. Before its first
+// call only.
+func (b *Backend) StandInQueues() { b.ordered, b.queues = false, true }
