@@ -1,6 +1,7 @@
 # make test    everything on this machine: the servers are fetched where that is possible
 # make check   what must pass before a change lands (.ci/run)
 # make bench   ours beside its peers on real servers: the table and the plot of doc/performance.md
+# make bench ETCD=1  the same with etcd's lock beside them: a large build (bench/etcd)
 # make micro   the benchmarks of single packages
 # make fuzz    each fuzz test for FUZZTIME
 # make soak    simulated schedules on all cores for SOAKTIME, without the race detector
@@ -45,8 +46,10 @@ check:
 
 bench:
 	@[ -n "$$DISTMUTEX_REDIS_BIN" ] || scripts/servers.sh >&2 || true # what stands on PATH may do
-	@mkdir -p .cache && cd bench && go build -o ../.cache/bench-run . && ../.cache/bench-run -out ../.cache/bench $(BENCHFLAGS)
-	@cd bench && go test -count=1 -v -run='Quorum|Line' . -waiters=10000 | sed -n 's/^ *virtual_test.go:[0-9]*: /virtual time: /p'
+	@mkdir -p .cache
+	@cd bench$(if $(ETCD),/etcd && export GOWORK=off) && go build -o "$(CURDIR)/.cache/bench-run" .
+	@.cache/bench-run -out .cache/bench $(BENCHFLAGS)
+	@cd bench/internal/contest && go test -count=1 -v -run='Quorum|Line' . -waiters=10000 | sed -n 's/^ *virtual_test.go:[0-9]*: /virtual time: /p'
 
 micro:
 	@$(call each,go test -run='^$$' -bench='$(BENCH)' -benchmem ./...)

@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -30,9 +30,9 @@ func newRedsync(s *spec) *redsyncClient {
 	return c
 }
 
-func (c *redsyncClient) close() { closeAll(c.all) }
+func (c *redsyncClient) Close() { closeAll(c.all) }
 
-func (c *redsyncClient) lock(key string) lock {
+func (c *redsyncClient) Mutex(key string) Lock {
 	return &redsyncLock{c.rs.NewMutex(key, redsync.WithExpiry(c.spec.ttl()))}
 }
 
@@ -59,8 +59,8 @@ func newRedislock(s *spec) *redislockClient {
 	return &redislockClient{c, redislock.New(c), s}
 }
 
-func (c *redislockClient) close()               { c.c.Close() }
-func (c *redislockClient) lock(key string) lock { return &redislockLock{c: c, key: key} }
+func (c *redislockClient) Close()                { c.c.Close() }
+func (c *redislockClient) Mutex(key string) Lock { return &redislockLock{c: c, key: key} }
 
 type redislockLock struct {
 	c    *redislockClient
@@ -92,8 +92,8 @@ func newRueidis(s *spec) (*rueidisClient, error) {
 	return &rueidisClient{l}, err
 }
 
-func (c *rueidisClient) close()               { c.l.Close() }
-func (c *rueidisClient) lock(key string) lock { return &rueidisLock{c: c, key: key} }
+func (c *rueidisClient) Close()                { c.l.Close() }
+func (c *rueidisClient) Mutex(key string) Lock { return &rueidisLock{c: c, key: key} }
 
 type rueidisLock struct {
 	c      *rueidisClient

@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -13,14 +13,15 @@ import (
 // cycles locks and unlocks for as long as a round lasts.
 type cycles struct {
 	s       *spec
-	clients []client
-	locks   []lock
+	clients []Client
+	locks   []Lock
 	checks  *checks
-	pinger  *goredis.Client // for hand-overs: what a round trip takes
+	passing bool            // from one process to the other
+	pinger  *goredis.Client // for hand-overs: what a round trip takes; nil: the server has no PING
 }
 
 func newCycles(s *spec, handover bool) (*cycles, error) {
-	j := &cycles{s: s}
+	j := &cycles{s: s, passing: handover}
 	for i := range s.Clients {
 		c, err := open(s)
 		if err != nil {
@@ -29,10 +30,10 @@ func newCycles(s *spec, handover bool) (*cycles, error) {
 		j.clients = append(j.clients, c)
 		for g := range s.Goroutines {
 			key, _ := s.key(i*s.Goroutines + g)
-			j.locks = append(j.locks, c.lock(key))
+			j.locks = append(j.locks, c.Mutex(key))
 		}
 	}
-	if handover {
+	if handover && guest(s.Peer) == nil {
 		j.pinger = dial(s.Addrs[0])
 	}
 	var err error
@@ -42,7 +43,7 @@ func newCycles(s *spec, handover bool) (*cycles, error) {
 
 func (j *cycles) close() {
 	for _, c := range j.clients {
-		c.close()
+		c.Close()
 	}
 }
 
@@ -59,11 +60,11 @@ func (j *cycles) round(o order, r *report) error {
 	for i, l := range j.locks {
 		_, number := j.s.key(i)
 		all[i] = runner{j: j, l: l, me: int64(j.s.First + i + 1), check: j.checks.of(number)}
-		if j.s.Samples || j.pinger != nil {
+		if j.s.Samples || j.passing {
 			all[i].samples = make([]float64, 0, 1<<16)
 		}
 		wg.Go(func() {
-			if j.pinger != nil {
+			if j.passing {
 				all[i].handOver(ctx)
 			} else {
 				all[i].run(ctx)
@@ -79,7 +80,7 @@ func (j *cycles) round(o order, r *report) error {
 		r.Sums["violations"] += float64(w.violations)
 		r.Sums["stale"] += float64(w.stale)
 		name := "cycle"
-		if j.pinger != nil {
+		if j.passing {
 			name = "handover"
 		}
 		r.Samples[name] = append(r.Samples[name], w.samples...)
@@ -93,7 +94,7 @@ func (j *cycles) round(o order, r *report) error {
 // runner is one goroutine's part of a round.
 type runner struct {
 	j     *cycles
-	l     lock
+	l     Lock
 	me    int64
 	check *check
 

@@ -1,4 +1,4 @@
-package main
+package contest
 
 import "time"
 

@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"bufio"
@@ -39,10 +39,7 @@ func launch(ctx context.Context, sc scenario, peer, profile string, s *servers) 
 		return nil, err
 	}
 	each := sc.job
-	each.Peer, each.Shared, each.Profile = peer, s.shared, profile
-	for _, one := range s.all {
-		each.Addrs = append(each.Addrs, one.Addr)
-	}
+	each.Peer, each.Shared, each.Profile, each.Addrs = peer, s.shared, profile, s.addrs
 	for i := range sc.processes {
 		each.First = i * each.Clients * each.Goroutines
 		p, err := spawn(ctx, each)

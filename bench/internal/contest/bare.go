@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -20,8 +20,8 @@ type bareClient struct {
 
 func newBare(s *spec) *bareClient { return &bareClient{dial(s.Addrs[0]), s.ttl()} }
 
-func (b *bareClient) lock(key string) lock { return &bareLock{b: b, key: key} }
-func (b *bareClient) close()               { b.c.Close() }
+func (b *bareClient) Mutex(key string) Lock { return &bareLock{b: b, key: key} }
+func (b *bareClient) Close()                { b.c.Close() }
 
 type bareLock struct {
 	b          *bareClient
@@ -85,9 +85,9 @@ func newBareNodes(s *spec) *bareNodes {
 	return b
 }
 
-func (b *bareNodes) lock(key string) lock { return &bareNodesLock{b: b, key: key} }
+func (b *bareNodes) Mutex(key string) Lock { return &bareNodesLock{b: b, key: key} }
 
-func (b *bareNodes) close() {
+func (b *bareNodes) Close() {
 	for _, lane := range b.lanes {
 		close(lane)
 	}

@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // waiters has many goroutines wait for keys that somebody else holds.
 type waiters struct {
 	s     *spec
-	c     client
+	c     Client
 	other *goredis.Client
 }
 
@@ -24,7 +24,7 @@ func newWaiters(s *spec) (*waiters, error) {
 }
 
 func (j *waiters) close() {
-	j.c.close()
+	j.c.Close()
 	j.other.Close()
 }
 
@@ -75,7 +75,7 @@ func (j *waiters) occupy(ttl time.Duration) error {
 
 // wait goes on until the round is over, also where a peer gives up by itself.
 func (j *waiters) wait(ctx context.Context, key string) {
-	l := j.c.lock(key)
+	l := j.c.Mutex(key)
 	for ctx.Err() == nil {
 		if l.Lock(ctx) == nil {
 			panic("a lock that somebody else holds was got")

@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 // tight locks and unlocks with nothing around it, where a look at the clock
 // would take longer than the lock.
 type tight struct {
-	c client
-	l lock
+	c Client
+	l Lock
 }
 
 func newTight(s *spec) (*tight, error) {
@@ -17,10 +17,10 @@ func newTight(s *spec) (*tight, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tight{c, c.lock("bench:one")}, nil
+	return &tight{c, c.Mutex("bench:one")}, nil
 }
 
-func (j *tight) close() { j.c.close() }
+func (j *tight) close() { j.c.Close() }
 
 func (j *tight) round(o order, r *report) error {
 	ctx := context.Background()

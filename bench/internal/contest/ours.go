@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -84,9 +84,9 @@ func brief() context.Context {
 	return ctx
 }
 
-func (s *session) lock(key string) lock { return &leased{m: s.s.Mutex(key)} }
+func (s *session) Mutex(key string) Lock { return &leased{m: s.s.Mutex(key)} }
 
-func (s *session) close() {
+func (s *session) Close() {
 	s.s.Close(brief())
 	s.clean()
 }

@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -21,22 +21,22 @@ const (
 	memoryPeer    = "distmutex/memory"
 )
 
-// client is one program's way to a lock server.
-type client interface {
-	// lock makes the lock of a key, for one goroutine.
-	lock(key string) lock
-	close()
+// Client is one program's way to a lock server.
+type Client interface {
+	// Mutex makes the lock of a key, for one goroutine.
+	Mutex(key string) Lock
+	Close()
 }
 
-// lock is one goroutine's.
-type lock interface {
+// Lock is one goroutine's.
+type Lock interface {
 	Lock(ctx context.Context) error
 	Unlock() error
 	Token() int64 // of the hold; 0 if the peer has none
 }
 
 // open makes a client of a peer, with the peer's own defaults but for the term.
-func open(s *spec) (client, error) {
+func open(s *spec) (Client, error) {
 	switch s.Peer {
 	case bare:
 		if len(s.Addrs) > 1 {
@@ -55,6 +55,9 @@ func open(s *spec) (client, error) {
 		return newMemory(s)
 	case channelPeer:
 		return channel(make(chan struct{}, 1)), nil
+	}
+	if g := guest(s.Peer); g != nil {
+		return g.Open(s.Addrs[0], s.ttl())
 	}
 	return nil, fmt.Errorf("there is no peer %q", s.Peer)
 }
@@ -90,8 +93,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // channel is a lock in one process with nothing around it.
 type channel chan struct{}
 
-func (c channel) lock(string) lock           { return c }
-func (c channel) close()                     {}
+func (c channel) Mutex(string) Lock          { return c }
+func (c channel) Close()                     {}
 func (c channel) Lock(context.Context) error { c <- struct{}{}; return nil }
 func (c channel) Unlock() error              { <-c; return nil }
 func (c channel) Token() int64               { return 0 }

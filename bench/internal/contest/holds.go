@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 
 // holds keeps many locks for as long as the process lives.
 type holds struct {
-	c     client
-	locks []lock
+	c     Client
+	locks []Lock
 	cost  footprint // of all
 }
 
@@ -21,7 +21,7 @@ func newHolds(s *spec) (*holds, error) {
 		return nil, err
 	}
 	j := &holds{c: c}
-	warm := c.lock("bench:warm") // so that the client's own share is not counted
+	warm := c.Mutex("bench:warm") // so that the client's own share is not counted
 	if err := warm.Lock(context.Background()); err != nil {
 		return nil, err
 	}
@@ -29,12 +29,12 @@ func newHolds(s *spec) (*holds, error) {
 		return nil, err
 	}
 	before := foot()
-	j.locks = make([]lock, s.Goroutines)
+	j.locks = make([]Lock, s.Goroutines)
 	var g errgroup.Group
 	g.SetLimit(64)
 	for i := range j.locks {
 		key, _ := s.key(i)
-		j.locks[i] = c.lock(key)
+		j.locks[i] = c.Mutex(key)
 		g.Go(func() error { return insist(j.locks[i]) })
 	}
 	err = g.Wait()
@@ -44,7 +44,7 @@ func newHolds(s *spec) (*holds, error) {
 }
 
 // insist locks what is free. A peer that waits all the same is asked again.
-func insist(l lock) (err error) {
+func insist(l Lock) (err error) {
 	for range 10 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		err = l.Lock(ctx)
@@ -56,7 +56,7 @@ func insist(l lock) (err error) {
 	return err
 }
 
-func (j *holds) close() { j.c.close() }
+func (j *holds) close() { j.c.Close() }
 
 func (j *holds) round(o order, r *report) error {
 	time.Sleep(o.For)

@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -96,7 +96,9 @@ func measure(ctx context.Context, s settings, sc scenario) (err error) {
 		if s.peers != "" && !slices.Contains(strings.Split(s.peers, ","), name) {
 			continue
 		}
-		if common == nil || !sc.shared {
+		if g := guest(name); g != nil {
+			common = h.receive(g)
+		} else if common == nil || !sc.shared {
 			common = h.start(s.flavour, sc.servers)
 		}
 		profile := ""

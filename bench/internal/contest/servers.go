@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -68,6 +68,7 @@ func (h *host) end(err *error) {
 // servers are those of one peer, or of all.
 type servers struct {
 	all     []*redistest.Server
+	addrs   []string
 	clients []*goredis.Client
 	shared  string // a file for the processes that use them
 }
@@ -80,7 +81,7 @@ func (h *host) start(f redistest.Flavour, n int) *servers {
 	redistest.NeedsControl(h, f)
 	s.all = redistest.Start(h, f, n)
 	for _, one := range s.all {
-		s.clients = append(s.clients, one.Client())
+		s.clients, s.addrs = append(s.clients, one.Client()), append(s.addrs, one.Addr)
 	}
 	return s
 }
