@@ -54,7 +54,8 @@ func start(haste string) func(dir string) (string, func() error, error) {
 func serve(dir string) error {
 	c := embed.NewConfig()
 	c.Dir, c.UnsafeNoFsync = filepath.Join(dir, "data"), os.Getenv(hasteEnv) != ""
-	c.LogLevel = "panic" // what is wrong is returned; that a listener is closed is not
+	c.LogLevel = "panic" // what is wrong is returned, but that a listener was closed is not wrong
+
 	any := url.URL{Scheme: "http", Host: "127.0.0.1:0"} // clients are told the port that it gets
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{any}, []url.URL{any}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{any}, []url.URL{any}
