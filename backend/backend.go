@@ -122,7 +122,8 @@ type Waiter interface {
 	// its Ticket is the caller's place in line, for its next calls; the
 	// Acquire that follows has the same Owner.
 	//
-	// A caller that gives up, after an error too, owes a Release of want.
+	// A caller that gives up, after an error too, owes a Release of want. If the
+	// lease beside an error has the Key, another was seen to hold it.
 	Wait(ctx context.Context, want Lease) (Lease, error)
 }
 

@@ -85,6 +85,16 @@ var waitFaults = []planted{
 			return wait(context.WithoutCancel(ctx), want)
 		}
 	}},
+	{fault: "a holder that nobody saw", id: "wait/seen", plant: func(f *faulty) {
+		wait := f.wait
+		f.wait = func(ctx context.Context, want backend.Lease) (backend.Lease, error) {
+			got, err := wait(ctx, want)
+			if err != nil {
+				got.Key = want.Key
+			}
+			return got, err
+		}
+	}},
 	{fault: "M07 a Release only where a grant was told", id: "wait/cancel-race", plant: skipUnknown},
 	{fault: "a grant told to two", id: "line/many", plant: func(f *faulty) {
 		wait := f.wait

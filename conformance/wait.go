@@ -19,6 +19,7 @@ var waitChecks = []check{
 	{"wait/floor", 5, "What a waiter gets is at least the floor it asked for.", waiting | fencing, waitFloor},
 	{"wait/term", 2, "The term of what a waiter gets lasts to the end of its validity, and ends.", waiting | expiry, waitTerm},
 	{"wait/cancel", 8, "A cancelled Wait returns at once with the context's error, and harms nobody.", waiting, waitCancel},
+	{"wait/seen", 12, "Beside its error a Wait has the key only where another held it.", waiting, waitSeen},
 	{"wait/cancel-race", 10, "If a grant races with the cancel of its Wait, the Release that is owed undoes it.", waiting, waitCancelRace},
 }
 
@@ -139,6 +140,21 @@ func (t *trial) cancelled(b backend.Backend) {
 	if _, err := t.lock(ctx, b, long, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled Wait: %v, want context.Canceled", err)
 	}
+}
+
+func waitSeen(t *trial) {
+	ctx, cancel := context.WithCancel(t.ctx)
+	cancel()
+	want := t.lease(long)
+	got, err := t.waiter(t.b).Wait(ctx, want)
+	switch {
+	case err == nil:
+		t.Errorf("a Wait whose context has ended: nil, want context.Canceled")
+	case got.Key != "":
+		t.Errorf("a Wait for a free key, beside %v: the key %q, want none, as nobody held it", err, got.Key)
+	}
+	t.undo(t.b, want)
+	t.free()
 }
 
 func waitCancelRace(t *trial) {

@@ -88,9 +88,14 @@ func (a *attempt) through(ctx context.Context) (*Hold, error) {
 		return nil, ctx.Err()
 	}
 	a.want = backend.Lease{Key: a.key, TTL: a.s.o.TTL, Owner: a.s.owners.next()}
-	for {
-		if err := a.over(ctx); err != nil {
-			return nil, err // nothing more is sent
+	for waits := !a.try && a.s.rush(a.key).expected(); ; waits = true {
+		if waits {
+			switch t, good, err := a.wait(ctx); {
+			case err != nil:
+				return nil, err
+			case good:
+				return a.begin(ctx, t)
+			}
 		}
 		t, err := a.acquire(ctx)
 		if err == nil {
@@ -100,12 +105,6 @@ func (a *attempt) through(ctx context.Context) (*Hold, error) {
 			return nil, err
 		}
 		a.contended = true
-		switch t, good, err := a.wait(ctx); {
-		case err != nil:
-			return nil, err
-		case good:
-			return a.begin(ctx, t)
-		}
 	}
 }
 
@@ -126,6 +125,9 @@ func (a *attempt) start() {
 
 // acquire calls Acquire once. What it got may already be over.
 func (a *attempt) acquire(ctx context.Context) (term, error) {
+	if err := a.over(ctx); err != nil {
+		return term{}, err // nothing more is sent
+	}
 	a.start()
 	got, err := a.s.b.Acquire(ctx, a.want)
 	if err != nil {
@@ -160,9 +162,13 @@ func (a *attempt) wait(ctx context.Context) (t term, good bool, err error) {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil || isInvalid(err):
+		a.contended = a.contended || got.Key != ""
 		return t, false, err
 	default:
 		return t, false, a.rest(ctx)
+	}
+	if a.contended && (got.TTL > 0 || got.Ticket != "") {
+		a.s.rush(a.key).on() // it stood in line
 	}
 	if a.hasty++; time.Since(a.want.Start) > 10*time.Millisecond {
 		a.hasty = 0

@@ -24,6 +24,7 @@ type Session struct {
 	agenda agenda
 	owners owners
 
+	rushing   [128]rush
 	renewals  bounded[*Hold]
 	farewells bounded[farewell]
 

@@ -91,7 +91,7 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 		s.mu.Lock()
 		h.line.Remove(place) // does nothing if the key was granted just now: the Release that is owed undoes that
 		s.mu.Unlock()
-		return backend.Lease{}, fail("wait", want.Key, ctx.Err())
+		return backend.Lease{Key: want.Key}, fail("wait", want.Key, ctx.Err())
 	}
 }
 

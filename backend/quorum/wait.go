@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/distmutex/distmutex/backend"
@@ -35,24 +36,29 @@ func (q *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 	}
 	want.Ticket = p.shown
 	defer q.places.put(want.Owner, p.shown)
-	q.awaitHint(ctx, want, p)
+	refused := q.awaitHint(ctx, want, p)
 	p.pause(ctx, want.Owner)
 	if err := ctx.Err(); err != nil {
-		return backend.Lease{}, q.failed("wait", want.Key, err)
+		seen := backend.Lease{}
+		if refused > len(q.nodes)-q.need {
+			seen.Key = want.Key
+		}
+		return seen, q.failed("wait", want.Key, err)
 	}
 	p.waited++
 	return backend.Lease{Ticket: p.String()}, nil
 }
 
 // awaitHint returns when one node's waiter does, or it is time to poll. Of those who
-// stand in line a majority is waited for, for a moment.
-func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, p place) {
+// stand in line a majority is waited for, for a moment. It says how many saw until
+// ctx ended that another holds the key.
+func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, p place) (held int) {
+	var seen atomic.Int32
 	asked, stop := context.WithCancel(ctx)
 	hint := make(chan struct{}, len(q.nodes))
 	var waits sync.WaitGroup
 	// The next call for this owner may begin only when these have returned.
-	defer waits.Wait()
-	defer stop()
+	defer func() { stop(); waits.Wait(); held = int(seen.Load()) }()
 	now, waiters := time.Now(), 0
 	for _, n := range q.nodes {
 		w, ok := backend.As[backend.Waiter](n.b)
@@ -61,8 +67,11 @@ func (q *Backend) awaitHint(ctx context.Context, want backend.Lease, p place) {
 		}
 		waiters++
 		waits.Go(func() {
-			if _, err := w.Wait(asked, want); err == nil {
+			switch got, err := w.Wait(asked, want); {
+			case err == nil:
 				hint <- struct{}{}
+			case got.Key != "":
+				seen.Add(1)
 			}
 		})
 	}

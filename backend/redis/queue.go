@@ -22,11 +22,12 @@ func (b *Backend) queued(l backend.Lease) bool { return l.Ticket != "" && b.queu
 
 // queue waits until it is the turn of the ticket. Whoever releases the lock tells
 // the first in the queue, and the lock is kept for it for a moment. A release
-// without a script tells all that it is free: then the first one comes.
-func (b *Backend) queue(ctx context.Context, want backend.Lease) error {
+// without a script tells all that it is free: then the first one comes. It says
+// whether it saw that another holds the key, or has its turn.
+func (b *Backend) queue(ctx context.Context, want backend.Lease) (held bool, err error) {
 	w, err := b.hub.listen(ctx, wakeChannel(want.Key), want.Ticket)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer w.leave()
 	for {
@@ -36,13 +37,14 @@ func (b *Backend) queue(ctx context.Context, want backend.Lease) error {
 				want.Ticket, wakeChannel(want.Key), turnLife.Milliseconds(), lineLife.Milliseconds())
 		})
 		if err != nil || r.status == yes {
-			return err
+			return held, err
 		}
+		held = true
 		if !w.live() {
 			r.place = -1 // polls are all it has
 		}
 		if turn, err := w.await(ctx, &r); err != nil || turn {
-			return err
+			return held, err
 		}
 	}
 }

@@ -34,34 +34,40 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 	if err := b.check(want); err != nil {
 		return backend.Lease{}, err
 	}
-	got, err := backend.Lease{Ticket: want.Ticket}, error(nil)
+	got, held, err := backend.Lease{Ticket: want.Ticket}, false, error(nil)
 	switch {
 	case b.ordered:
-		got, err = b.stand(ctx, want)
+		got, held, err = b.stand(ctx, want)
 	case b.queued(want):
-		if err = b.queue(ctx, want); answered(err) {
-			err = b.wait(ctx, want) // the server refuses it: a hint has to do
+		if held, err = b.queue(ctx, want); answered(err) {
+			held, err = b.wait(ctx, want) // the server refuses it: a hint has to do
 		}
 	default:
-		err = b.wait(ctx, want)
+		held, err = b.wait(ctx, want)
 	}
-	if err != nil {
-		return backend.Lease{}, b.fail(ctx, "wait", want.Key, err)
+	switch {
+	case err == nil:
+		return got, nil
+	case held:
+		got = backend.Lease{Key: want.Key}
+	default:
+		got = backend.Lease{}
 	}
-	return got, nil
+	return got, b.fail(ctx, "wait", want.Key, err)
 }
 
-func (b *Backend) wait(ctx context.Context, want backend.Lease) error {
+// wait waits for a hint, and says whether it saw that another holds the key.
+func (b *Backend) wait(ctx context.Context, want backend.Lease) (held bool, err error) {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	h, err := b.hubFor(want.Key)
 	if err != nil {
-		return err
+		return false, err
 	}
 	w, err := h.listen(ctx, wakeChannel(want.Key), "")
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer w.leave()
 	r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
@@ -71,7 +77,7 @@ func (b *Backend) wait(ctx context.Context, want backend.Lease) error {
 		return b.eval(ctx, waitScript, []string{want.Key}, &secret{owner: want.Owner})
 	})
 	if err != nil || r.status == yes {
-		return err
+		return false, err
 	}
 	limit := jitter(poll)
 	if !w.live() {
@@ -81,7 +87,7 @@ func (b *Backend) wait(ctx context.Context, want backend.Lease) error {
 		limit = min(limit, r.left+time.Millisecond+rand.N(spread))
 	}
 	_, err = w.sleep(ctx, limit)
-	return err
+	return true, err
 }
 
 func jitter(d time.Duration) time.Duration { return d + rand.N(d) }
