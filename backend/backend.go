@@ -122,8 +122,11 @@ type Waiter interface {
 	// its Ticket is the caller's place in line, for its next calls; the
 	// Acquire that follows has the same Owner.
 	//
-	// A caller that gives up, after an error too, owes a Release of want. If the
-	// lease beside an error has the Key, another was seen to hold it.
+	// A hint may have the Key, if its caller stood in a line: after one, as after a
+	// grant, who was refused before does well to begin its next attempts with Wait.
+	// The lease beside an error may have the Key if another was seen to hold it.
+	//
+	// A caller that gives up, after an error too, owes a Release of want.
 	Wait(ctx context.Context, want Lease) (Lease, error)
 }
 

@@ -167,8 +167,8 @@ func (a *attempt) wait(ctx context.Context) (t term, good bool, err error) {
 	default:
 		return t, false, a.rest(ctx)
 	}
-	if a.contended && (got.TTL > 0 || got.Ticket != "") {
-		a.s.rush(a.key).on() // it stood in line
+	if a.contended && (got.TTL > 0 || got.Key != "") {
+		a.s.rush(a.key).on()
 	}
 	if a.hasty++; time.Since(a.want.Start) > 10*time.Millisecond {
 		a.hasty = 0

@@ -81,7 +81,7 @@ func TestNoWaitComesFirstForTryLockAndHints(t *testing.T) {
 		other = hold(t, newMutex(t, w.inner, nil))
 		w.wait = func(ctx context.Context, _ backend.Lease) (backend.Lease, error) {
 			time.Sleep(time.Second)
-			return backend.Lease{}, other.Unlock(ctx)
+			return backend.Lease{Ticket: "1"}, other.Unlock(ctx)
 		}
 		m = newMutex(t, w, nil)
 		unlock(t, hold(t, m))
@@ -89,6 +89,24 @@ func TestNoWaitComesFirstForTryLockAndHints(t *testing.T) {
 		unlock(t, hold(t, m))
 		if got := w.ops(); !slices.Equal(got, []string{"acquire", "release"}) {
 			t.Errorf("after a hint: %v", got)
+		}
+	})
+}
+
+// A hint with the key is of one who stood in line.
+func TestAfterAHintFromALineTheNextLocksBeginWithWait(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, other := newWaiting(t)
+		w.wait = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
+			other.Unlock(ctx) // nothing happens the second time
+			return backend.Lease{Key: l.Key, Ticket: "1"}, nil
+		}
+		m := newMutex(t, w, nil)
+		unlock(t, hold(t, m))
+		w.ops()
+		unlock(t, hold(t, m))
+		if got := w.ops(); !slices.Equal(got, []string{"wait", "acquire", "release"}) {
+			t.Errorf("after a hint from a line: %v", got)
 		}
 	})
 }

@@ -204,6 +204,21 @@ func TestPlaceIsForgotten(t *testing.T) {
 	})
 }
 
+// A hint says whether its caller stood in a line.
+func TestHintHasTheKeyWhereThereIsALine(t *testing.T) {
+	for wakes, want := range map[bool]string{true: "", false: lease("one").Key} {
+		synctest.Test(t, func(t *testing.T) {
+			var nodes []*queueing
+			for range 5 {
+				nodes = append(nodes, &queueing{hints: ms, wakes: wakes})
+			}
+			if got, err := queueOf(t, nodes...).Wait(t.Context(), lease("one")); err != nil || got.Key != want {
+				t.Errorf("all are woken: %v; got %q (%v), want %q", wakes, got.Key, err, want)
+			}
+		})
+	}
+}
+
 // A majority of the nodes has to agree that it is the caller's turn; of fewer, one
 // is enough after a moment.
 func TestMajoritySaysWhoseTurnItIs(t *testing.T) {

@@ -46,7 +46,11 @@ func (q *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 		return seen, q.failed("wait", want.Key, err)
 	}
 	p.waited++
-	return backend.Lease{Ticket: p.String()}, nil
+	hint := backend.Lease{Ticket: p.String()}
+	if p.shown != "" {
+		hint.Key = want.Key // who stands in line does well to begin there
+	}
+	return hint, nil
 }
 
 // awaitHint returns when one node's waiter does, or it is time to poll. Of those who

@@ -23,7 +23,7 @@ var holds = []fault{
 		{termGo, "	if min(valid.Sub(now), a.limit.Sub(now)) <= lead {\n", "	if false {\n"},
 	}},
 	{"a hint is taken for a grant", sim.Exclusion, 300, []edit{
-		{"backend/quorum/wait.go", "	return backend.Lease{Ticket: p.String()}, nil\n", "	want.Ticket, want.Token = p.String(), backend.Token(time.Now().UnixMicro())\n	return want, nil\n"},
+		{"backend/quorum/wait.go", "	return hint, nil\n", "	want.Ticket, want.Token = p.String(), backend.Token(time.Now().UnixMicro())\n	return want, nil\n"},
 	}},
 	{"a hold does not end with its validity", sim.Told, 300, []edit{
 		{holdGo, "!h.over && !now.Before(end.Add(-lead))", "!h.over && !now.Before(end.Add(time.Second))"},
