@@ -8,11 +8,10 @@ import (
 
 // The plot's measures, in pixels.
 const (
-	panelWidth  = 380
-	barHeight   = 18
-	labelWidth  = 96
-	panelGap    = 26
-	panelHeight = 6*barHeight + 46 // as many peers as there are in a scenario of it
+	panelWidth = 380
+	barHeight  = 18
+	labelWidth = 96
+	panelGap   = 26
 )
 
 // panels are the scenarios of the plot, the figure that bars show, and how.
@@ -38,7 +37,7 @@ var panels = []struct {
 // and says so.
 func plot(a results) string {
 	var body strings.Builder
-	n := 0
+	n, panelHeight := 0, mostBars(a)*barHeight+46
 	for _, p := range panels {
 		for _, sc := range scenarios {
 			if sc.name == p.scenario && len(a[sc.name]) > 0 {
@@ -51,6 +50,14 @@ func plot(a results) string {
 	width, height := 2*panelWidth+panelGap+20, (n+1)/2*panelHeight+10
 	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"11\">\n"+
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n%s</svg>\n", width, height, width, height, &body)
+}
+
+// mostBars is how many peers the panel with the most has.
+func mostBars(a results) (most int) {
+	for _, p := range panels {
+		most = max(most, len(a[p.scenario]))
+	}
+	return most
 }
 
 func panel(a results, sc scenario, c column, note string) string {
