@@ -129,12 +129,11 @@ func (w *waiter) taken() given {
 
 // stand waits in line for a grant. The lock may be passed on while it stands: the
 // news of that counts from a moment that is surely before, and if it does not
-// come, or too late, the server says so when it is asked the next time. It says
-// whether it saw that another holds the key.
-func (b *Backend) stand(ctx context.Context, want backend.Lease) (got backend.Lease, held bool, err error) {
+// come, or too late, the server says so when it is asked the next time.
+func (b *Backend) stand(ctx context.Context, want backend.Lease) (seen backend.Lease, err error) {
 	w, err := b.hub.listen(ctx, b.hub.inbox, "")
 	if err != nil {
-		return got, false, err
+		return seen, err
 	}
 	defer w.leave()
 	first := time.Now()
@@ -143,24 +142,24 @@ func (b *Backend) stand(ctx context.Context, want backend.Lease) (got backend.Le
 		r, err := b.standOnce(ctx, want, w, came)
 		switch {
 		case err != nil:
-			return got, held, err
+			return seen, err
 		case r.status == otherwise:
-			return got, held, backend.ErrHeld
+			return seen, backend.ErrHeld
 		case r.status == yes:
 			b.places.leave(want)
 			want.Token, want.Start = r.token, sent
-			return want, false, nil
+			return want, nil
 		}
-		came, held = r.came, true
+		came, seen.Key = r.came, want.Key
 		if _, err := w.sleep(ctx, r.pause()); err != nil {
-			return got, held, err
+			return seen, err
 		}
 		if got, ok := w.taken().lease(want, sent, r.time); ok {
 			if got.Start.Before(first) {
 				got.Start = first // nothing was granted before it was asked for
 			}
 			b.places.leave(want)
-			return got, false, nil
+			return got, nil
 		}
 	}
 }

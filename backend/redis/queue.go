@@ -22,12 +22,11 @@ func (b *Backend) queued(l backend.Lease) bool { return l.Ticket != "" && b.queu
 
 // queue waits until it is the turn of the ticket. Whoever releases the lock tells
 // the first in the queue, and the lock is kept for it for a moment. A release
-// without a script tells all that it is free: then the first one comes. It says
-// whether it saw that another holds the key, or has its turn.
-func (b *Backend) queue(ctx context.Context, want backend.Lease) (held bool, err error) {
+// without a script tells all that it is free: then the first one comes.
+func (b *Backend) queue(ctx context.Context, want backend.Lease) (seen backend.Lease, err error) {
 	w, err := b.hub.listen(ctx, wakeChannel(want.Key), want.Ticket)
 	if err != nil {
-		return false, err
+		return seen, err
 	}
 	defer w.leave()
 	for {
@@ -36,15 +35,21 @@ func (b *Backend) queue(ctx context.Context, want backend.Lease) (held bool, err
 			return b.eval(ctx, queueScript, keys, &secret{owner: want.Owner},
 				want.Ticket, wakeChannel(want.Key), turnLife.Milliseconds(), lineLife.Milliseconds())
 		})
-		if err != nil || r.status == yes {
-			return held, err
+		switch {
+		case err != nil:
+			return seen, err
+		case r.status == yes:
+			return backend.Lease{Ticket: want.Ticket}, nil
 		}
-		held = true
+		seen.Key = want.Key
 		if !w.live() {
 			r.place = -1 // polls are all it has
 		}
-		if turn, err := w.await(ctx, &r); err != nil || turn {
-			return held, err
+		switch turn, err := w.await(ctx, &r); {
+		case err != nil:
+			return seen, err
+		case turn:
+			return backend.Lease{Ticket: want.Ticket}, nil
 		}
 	}
 }

@@ -34,40 +34,36 @@ func (b *Backend) Wait(ctx context.Context, want backend.Lease) (backend.Lease, 
 	if err := b.check(want); err != nil {
 		return backend.Lease{}, err
 	}
-	got, held, err := backend.Lease{Ticket: want.Ticket}, false, error(nil)
+	wait := b.wait
 	switch {
 	case b.ordered:
-		got, held, err = b.stand(ctx, want)
+		wait = b.stand
 	case b.queued(want):
-		if held, err = b.queue(ctx, want); answered(err) {
-			held, err = b.wait(ctx, want) // the server refuses it: a hint has to do
-		}
-	default:
-		held, err = b.wait(ctx, want)
+		wait = b.queue
 	}
-	switch {
-	case err == nil:
-		return got, nil
-	case held:
-		got = backend.Lease{Key: want.Key}
-	default:
-		got = backend.Lease{}
+	got, err := wait(ctx, want)
+	if b.queued(want) && answered(err) {
+		got, err = b.wait(ctx, want) // the server refuses the queue: a hint has to do
 	}
-	return got, b.fail(ctx, "wait", want.Key, err)
+	if err != nil {
+		return got, b.fail(ctx, "wait", want.Key, err)
+	}
+	return got, nil
 }
 
-// wait waits for a hint, and says whether it saw that another holds the key.
-func (b *Backend) wait(ctx context.Context, want backend.Lease) (held bool, err error) {
+// wait waits for a hint. Beside an error, as those of the line and the queue, it has
+// the key if it saw that another holds it.
+func (b *Backend) wait(ctx context.Context, want backend.Lease) (seen backend.Lease, err error) {
 	if ctx.Err() != nil {
-		return false, ctx.Err()
+		return seen, ctx.Err()
 	}
 	h, err := b.hubFor(want.Key)
 	if err != nil {
-		return false, err
+		return seen, err
 	}
 	w, err := h.listen(ctx, wakeChannel(want.Key), "")
 	if err != nil {
-		return false, err
+		return seen, err
 	}
 	defer w.leave()
 	r, err := b.send(ctx, want, func(ctx context.Context) (reply, error) {
@@ -76,8 +72,12 @@ func (b *Backend) wait(ctx context.Context, want backend.Lease) (held bool, err 
 		}
 		return b.eval(ctx, waitScript, []string{want.Key}, &secret{owner: want.Owner})
 	})
-	if err != nil || r.status == yes {
-		return false, err
+	hint := backend.Lease{Ticket: want.Ticket}
+	switch {
+	case err != nil:
+		return seen, err
+	case r.status == yes:
+		return hint, nil
 	}
 	limit := jitter(poll)
 	if !w.live() {
@@ -86,8 +86,11 @@ func (b *Backend) wait(ctx context.Context, want backend.Lease) (held bool, err 
 	if r.left >= 0 {
 		limit = min(limit, r.left+time.Millisecond+rand.N(spread))
 	}
-	_, err = w.sleep(ctx, limit)
-	return true, err
+	if _, err := w.sleep(ctx, limit); err != nil {
+		seen.Key = want.Key
+		return seen, err
+	}
+	return hint, nil
 }
 
 func jitter(d time.Duration) time.Duration { return d + rand.N(d) }
