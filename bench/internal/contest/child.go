@@ -24,10 +24,8 @@ type job interface {
 
 func newJob(s *spec) (job, error) {
 	switch s.Job {
-	case "cycles":
-		return newCycles(s, false)
-	case "handover":
-		return newCycles(s, true)
+	case "cycles", "handover":
+		return newCycles(s)
 	case "holds":
 		return newHolds(s)
 	case "waiters":

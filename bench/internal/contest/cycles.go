@@ -16,12 +16,11 @@ type cycles struct {
 	clients []Client
 	locks   []Lock
 	checks  *checks
-	passing bool            // from one process to the other
 	pinger  *goredis.Client // for hand-overs: what a round trip takes; nil: the server has no PING
 }
 
-func newCycles(s *spec, handover bool) (*cycles, error) {
-	j := &cycles{s: s, passing: handover}
+func newCycles(s *spec) (*cycles, error) {
+	j := &cycles{s: s}
 	for i := range s.Clients {
 		c, err := open(s)
 		if err != nil {
@@ -33,7 +32,7 @@ func newCycles(s *spec, handover bool) (*cycles, error) {
 			j.locks = append(j.locks, c.Mutex(key))
 		}
 	}
-	if handover && guest(s.Peer) == nil {
+	if s.handsOver() && guest(s.Peer) == nil {
 		j.pinger = dial(s.Addrs[0])
 	}
 	var err error
@@ -60,11 +59,11 @@ func (j *cycles) round(o order, r *report) error {
 	for i, l := range j.locks {
 		_, number := j.s.key(i)
 		all[i] = runner{j: j, l: l, me: int64(j.s.First + i + 1), check: j.checks.of(number)}
-		if j.s.Samples || j.passing {
+		if j.s.Samples || j.s.handsOver() {
 			all[i].samples = make([]float64, 0, 1<<16)
 		}
 		wg.Go(func() {
-			if j.passing {
+			if j.s.handsOver() {
 				all[i].handOver(ctx)
 			} else {
 				all[i].run(ctx)
@@ -80,7 +79,7 @@ func (j *cycles) round(o order, r *report) error {
 		r.Sums["violations"] += float64(w.violations)
 		r.Sums["stale"] += float64(w.stale)
 		name := "cycle"
-		if j.passing {
+		if j.s.handsOver() {
 			name = "handover"
 		}
 		r.Samples[name] = append(r.Samples[name], w.samples...)

@@ -80,8 +80,9 @@ func (h *host) start(f redistest.Flavour, n int) *servers {
 	}
 	redistest.NeedsControl(h, f)
 	s.all = redistest.Start(h, f, n)
+	s.addrs = redistest.Addrs(s.all)
 	for _, one := range s.all {
-		s.clients, s.addrs = append(s.clients, one.Client()), append(s.addrs, one.Addr)
+		s.clients = append(s.clients, one.Client())
 	}
 	return s
 }

@@ -29,6 +29,9 @@ func (s *spec) key(goroutine int) (string, int) {
 	return s.Peer + ":" + itoa(s.First+goroutine), s.First + goroutine
 }
 
+// handsOver says whether the processes pass the lock to each other, and wait for it.
+func (s *spec) handsOver() bool { return s.Job == "handover" }
+
 func (s *spec) ttl() time.Duration {
 	if s.TTL == 0 {
 		return 8 * time.Second
