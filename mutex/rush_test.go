@@ -29,19 +29,29 @@ func unlock(t *testing.T, h *mutex.Hold) {
 	}
 }
 
-func (w *waiting) likeMemory() { w.wait = w.inner.(*memory.Backend).Wait }
+// afterAWait is a session whose only Lock so far was refused first and then waited,
+// and its network, which has written nothing down since.
+func afterAWait(t *testing.T) (*waiting, *mutex.Session) {
+	t.Helper()
+	w, other := newWaiting(t)
+	w.wait = w.inner.(*memory.Backend).Wait
+	s, err := mutex.NewSession(w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Second, func() { other.Unlock(t.Context()) })
+	unlock(t, hold(t, s.Mutex("k")))
+	if got := w.ops(); !slices.Equal(got, []string{"acquire", "wait", "release"}) {
+		t.Fatalf("%v; want a refusal, a wait and a release", got)
+	}
+	return w, s
+}
 
 // Who stood in line for a lock stands there at once the next times, and now and
 // then looks whether that is still worth it.
 func TestAfterAWaitTheNextLocksBeginWithOne(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w, other := newWaiting(t)
-		w.likeMemory()
-		s, err := mutex.NewSession(w, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(time.Second, func() { other.Unlock(t.Context()) })
+		w, s := afterAWait(t)
 		cycle := func(first ...string) {
 			t.Helper()
 			unlock(t, hold(t, s.Mutex("k")))
@@ -49,7 +59,6 @@ func TestAfterAWaitTheNextLocksBeginWithOne(t *testing.T) {
 				t.Fatalf("%v; want %v and a release", got, first)
 			}
 		}
-		cycle("acquire", "wait")
 		for range 15 {
 			cycle("wait")
 		}
@@ -62,12 +71,8 @@ func TestAfterAWaitTheNextLocksBeginWithOne(t *testing.T) {
 // cost a call more.
 func TestNoWaitComesFirstForTryLockAndHints(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w, other := newWaiting(t)
-		w.likeMemory()
-		m := newMutex(t, w, nil)
-		time.AfterFunc(time.Second, func() { other.Unlock(t.Context()) })
-		unlock(t, hold(t, m))
-		w.ops()
+		w, s := afterAWait(t)
+		m := s.Mutex("k")
 		if err := m.TryLock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +83,7 @@ func TestNoWaitComesFirstForTryLockAndHints(t *testing.T) {
 			t.Errorf("TryLock: %v", got)
 		}
 
-		other = hold(t, newMutex(t, w.inner, nil))
+		other := hold(t, newMutex(t, w.inner, nil))
 		w.wait = func(ctx context.Context, _ backend.Lease) (backend.Lease, error) {
 			time.Sleep(time.Second)
 			return backend.Lease{Ticket: "1"}, other.Unlock(ctx)
@@ -117,21 +122,16 @@ func TestLockThatOnlyWaitedSaysWhy(t *testing.T) {
 	for name, seen := range map[string]bool{"seen": true, "not seen": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w, other := newWaiting(t)
-				w.likeMemory()
-				m := newMutex(t, w, nil)
-				time.AfterFunc(time.Second, func() { other.Unlock(t.Context()) })
-				unlock(t, hold(t, m))
+				w, s := afterAWait(t)
 				hold(t, newMutex(t, w.inner, nil))
 				if !seen {
 					w.wait = func(ctx context.Context, l backend.Lease) (backend.Lease, error) {
 						return backend.Lease{}, silence(ctx, l)
 					}
 				}
-				w.ops()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				err := m.Lock(ctx)
+				err := s.Mutex("k").Lock(ctx)
 				wantErr(t, err, context.DeadlineExceeded)
 				if errors.Is(err, mutex.ErrHeld) != seen {
 					t.Errorf("%v: held is %v, want %v", err, !seen, seen)
@@ -148,16 +148,8 @@ func TestLockThatOnlyWaitedSaysWhy(t *testing.T) {
 // A context that has ended, and a session that was closed, send nothing.
 func TestNothingIsSentForALockThatIsOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w, other := newWaiting(t)
-		w.likeMemory()
-		s, err := mutex.NewSession(w, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, s := afterAWait(t)
 		m := s.Mutex("k")
-		time.AfterFunc(time.Second, func() { other.Unlock(t.Context()) })
-		unlock(t, hold(t, m))
-		w.ops()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		wantErr(t, m.Lock(ctx), context.Canceled)
