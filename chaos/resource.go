@@ -158,8 +158,9 @@ func (r *resource) turnsOf() map[string]int {
 func (r *resource) turnsAt(client int) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	prefix := fmt.Sprintf("c%d.", client)
 	for worker, turns := range r.turns {
-		if strings.HasPrefix(worker, fmt.Sprintf("c%d.", client)) {
+		if strings.HasPrefix(worker, prefix) {
 			n += turns
 		}
 	}
