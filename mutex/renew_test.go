@@ -2,6 +2,7 @@ package mutex_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ func TestRenewalsKeepAHold(t *testing.T) {
 			gaps[c.at.Sub(last)] = true
 			last = c.at
 		}
-		if len(gaps) < 10 {
+		if len(gaps) < 5 {
 			t.Errorf("waited %v: those who began together stay together", gaps)
 		}
 		if got, want := h.Until(), last.Add(validity); !got.Equal(want) {
@@ -41,6 +42,31 @@ func TestRenewalsKeepAHold(t *testing.T) {
 		releases := n.all("release")
 		if len(releases) != 1 || !releases[0].lease.Start.Equal(last) {
 			t.Errorf("released with %+v; want once, with Start %v", releases, last)
+		}
+	})
+}
+
+// A tenth of the third between renewals has at most thirteen steps.
+func TestRenewalsAreGathered(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork()
+		s, err := mutex.NewSession(n, &mutex.Options{TTL: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(t.Context())
+		for i := range 200 {
+			if _, err := s.Mutex(fmt.Sprint(i)).Hold(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(3500 * time.Millisecond)
+		at := make(map[time.Time]bool)
+		for _, c := range n.all("renew") {
+			at[c.at] = true
+		}
+		if renewals := len(n.all("renew")); renewals != 200 || len(at) > 14 || len(at) < 5 {
+			t.Errorf("%d renewals at %d instants; want 200 at 5 to 14", renewals, len(at))
 		}
 	})
 }
