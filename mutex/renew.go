@@ -10,9 +10,8 @@ import (
 
 // plan sets the time of the next renewal after the last one succeeded: a third
 // of the validity after its start, less up to a tenth, so that processes that began
-// together do not stay together. Within a process, what is due within a 128th is
-// renewed together: a backend that sends what comes at once in one message saves
-// half of its work.
+// together do not stay together. It lies on a grid that is the session's own: what is
+// due within a step of it is renewed at once, and a backend may send it as one.
 func (h *Hold) plan() {
 	valid := validityOf(h.term.lease.TTL)
 	every := h.s.o.RenewEvery
@@ -25,7 +24,7 @@ func (h *Hold) plan() {
 	}
 	step := every / 128
 	at := h.term.lease.Start.Add(every - h.jitter(every/10-step))
-	h.renewAt = at.Add(-(at.Sub(h.s.meter.base) % max(step, 1)))
+	h.renewAt = h.s.meter.base.Add(at.Sub(h.s.meter.base).Truncate(step))
 }
 
 // replan sets the time of the next try after one failed: soon, then less often,
